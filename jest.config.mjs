@@ -13,6 +13,9 @@ export default {
   modulePathIgnorePatterns: [
     '<rootDir>/dist/',
     '<rootDir>/loadtest/node_modules/',
+    '<rootDir>/test/generators/node_modules/',
+    '<rootDir>/docs-site/node_modules/',
+    '<rootDir>/docs-site/dist/',
     '<rootDir>/.data/',
     '<rootDir>/.engines/',
   ],
@@ -26,6 +29,7 @@ export default {
   },
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts', '<rootDir>/test/harness/replay.ts'],
+  testEnvironment: '<rootDir>/test/harness/environment.mjs',
   runner: '<rootDir>/test/harness/runner.mjs',
   // Most tests wait for processes and engines most of the time.
   maxWorkers: Math.ceil(1.5 * availableParallelism()),

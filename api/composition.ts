@@ -1,14 +1,14 @@
 import cluster from 'node:cluster';
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { join } from 'node:path';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
-import { projectRoot } from '../shared/config/project-root.js';
+import { serviceVersion } from '../shared/config/project-root.js';
 import { inspectRedis } from '../shared/datastores/connect.js';
 import { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { readPageLanguages } from '../shared/sale-page/language-files.js';
 import { adminModule } from './admin/admin.module.js';
 import { checkoutModule } from './checkout/checkout.module.js';
 import { claimModule } from './claim/claim.module.js';
@@ -24,10 +24,16 @@ import { type Route, withGuards } from './http/route.js';
 import { opsModule } from './ops/ops.module.js';
 import { campaignViewRoute } from './pages/campaign-view.route.js';
 import { docsRoutes } from './pages/docs.route.js';
+import { errorRoutes } from './pages/errors.route.js';
+import { landingRoute } from './pages/landing.route.js';
 import { pageRoutes } from './pages/page.route.js';
+import { PublicSales } from './pages/public-sales.js';
 import { paymentModule } from './payment/payment.module.js';
+import { pushModule } from './push/push.module.js';
 import { realtimeModule } from './realtime/realtime.module.js';
+import { regionsModule } from './regions/regions.module.js';
 import { listen } from './servers.js';
+import { supportModule } from './support/support.module.js';
 import { waitingRoomModule } from './waiting-room/waiting-room.module.js';
 
 /**
@@ -49,21 +55,36 @@ const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrima
 /** Puts the modules of the API together and starts them. Each registers what it starts with the lifecycle. */
 async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const life = new Lifecycle(log);
-  const core = connect(config, log, life);
+  const core = await connect(config, log, life);
   const guards = guardsModule(core);
   const claims = claimModule(core, guards);
+  const regions = regionsModule(core, guards, claims);
+  const publicSales = new PublicSales({ sales: core.sales, terms: claims.terms, clock: core.clock });
   const unguarded = [
     ...checkoutModule(core, guards, claims),
-    ...couponsModule(core, guards, claims),
-    ...paymentModule(core, guards.auth, claims),
-    campaignViewRoute({ sales: core.sales, terms: claims.terms, clock: core.clock }),
+    ...couponsModule(core, guards, claims, regions?.isOfOther),
+    ...paymentModule(core, guards, claims),
+    campaignViewRoute(publicSales),
     ...waitingRoomModule(core, guards, claims),
+    ...pushModule(core, guards),
     ...adminModule(core, guards, claims),
+    ...(regions?.routes ?? []),
+    ...supportModule(core, guards, claims),
   ];
-  const routes = withGuards(unguarded, guards.byName);
-  const { readiness, routes: ops } = opsModule(core);
-  const docs = await docsRoutes([...routes, ...ops], readVersion());
-  const pages = await pageRoutes();
+  const { named } = guards.auth;
+  const documented = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
+  const routes = regions ? regions.withOwners(documented) : documented;
+  const { readiness, routes: ops } = opsModule(core, regions?.checks ?? null);
+  const docs = [
+    ...(await docsRoutes([...documented, ...ops], serviceVersion())),
+    ...(await errorRoutes()),
+    await landingRoute(new CampaignsTable(core.database), config.development),
+  ];
+  const languages = readPageLanguages(config.pageLanguages);
+  const pages = await pageRoutes({
+    ...{ publicSales, languages, frameAncestors: config.frameAncestors },
+    pushKey: config.push?.publicKey ?? null,
+  });
 
   const edge = new ProblemEdge(log, core.metrics);
   const cors = new Cors(config.shopOrigins, guards.abuse.rejects);
@@ -75,6 +96,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       () => readiness.draining,
       exactRoutes(exact),
       cors,
+      core.tracing,
     );
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const shown = [...routes, ...ops, ...docs, ...pages].filter((route) => !onOpsPort(route));
@@ -95,8 +117,3 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
  */
 const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
   path === '/metrics' || path.startsWith('/admin/queues');
-
-function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8')) as { version: string };
-  return version;
-}

@@ -1,12 +1,19 @@
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
+import { BucketClaims } from '../shared/buckets/bucket-claims.js';
+import { Places } from '../shared/buckets/places.js';
+import { Transfers } from '../shared/buckets/transfers.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
+import { serviceVersion } from '../shared/config/project-root.js';
 import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js';
 import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
+import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
+import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
+import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { MemoryGuard } from '../shared/redis/memory-guard.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
@@ -31,6 +38,8 @@ export type Core = {
   config: Config;
   log: Log;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing: Tracing | null;
   life: Lifecycle;
   shards: Shards<ApiShard>;
   /** The clock of the home shard, for signed times. Times of a campaign are decided by the clock of its shard. */
@@ -39,13 +48,27 @@ export type Core = {
   /** For statements that others must not wait behind. */
   openPool: OpenPool;
   sales: Sales;
+  /** For claims in divided campaigns. */
+  bucketClaims: BucketClaims;
   directory: CampaignDirectory;
 };
 
 /** Connects one API process to Redis and Postgres; neither has to be there yet. */
-export function connect(config: Config, log: Log, life: Lifecycle): Core {
+export async function connect(config: Config, log: Log, life: Lifecycle): Promise<Core> {
   const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics();
+  const version = serviceVersion();
+  metrics.describeBuild('api', version);
+  // First, so that it stops last and sends the spans of what stops before it.
+  const tracing = await openTracing({
+    settings: config.tracing,
+    limits: LIMITS,
+    component: 'api',
+    version,
+    metrics,
+    log,
+    life,
+  });
   const openPool = connectPostgres(config, life);
   const database = openPool({
     name: 'doorbuster-api',
@@ -59,7 +82,9 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
     connections: 2,
     statementMs: LIMITS.postgresStatementMs,
   });
+  const heartbeats = new Heartbeats(historyDatabase);
   const map = new ShardMap(config.shards);
+  const memories: MemoryGuard[] = [];
   const all = Array.from({ length: config.shards }, (_, index): ApiShard => {
     const memory = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
       shard.log.warn(
@@ -67,21 +92,32 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
         full ? 'Redis is nearly full: new claims get 503' : 'Redis has room again',
       ),
     );
+    memories.push(memory);
     const shard = connectShard({
-      ...{ processId: name, kind: 'api' as const, index, config, map, historyDatabase, log, life },
+      ...{ processId: name, kind: 'api' as const, index, config, map, historyDatabase, heartbeats, log, life },
       commitsWaiting: MAX_DURABLE_WAITING,
       onRedisError: () => metrics.engineErrors.inc({ engine: 'redis' }),
       onInfo: (info) => memory.observe(info),
     });
     return { ...shard, sale: createSale({ config, metrics, database }, shard, memory) };
   });
+  metrics.observe(
+    'redis_memory_used_ratio',
+    'Share of maxmemory that Redis uses, of the fullest shard; 0 without maxmemory',
+    () => Math.max(...memories.map(({ headroom }) => headroom.usedShare)),
+    'max',
+  );
   const shards = new Shards(all, map);
   const sales = new Sales(
     all.map(({ sale }) => sale),
-    (product) => map.shardOf(product),
+    map,
   );
+  const places = new Places(sales, LIMITS);
+  for (const { sale } of all) sale.line.places = places;
+  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
   return {
-    ...{ name, config, log, metrics, life, shards, database, openPool, sales },
+    bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
+    ...{ name, config, log, metrics, tracing, life, shards, database, openPool, sales },
     clock: shards.home.clock,
     directory: new CampaignDirectory(sales),
   };

@@ -1,12 +1,12 @@
 import { readConfigOrExit } from '../shared/config/config.js';
 import { identityNotes } from '../shared/config/identity.js';
-import { createLog } from '../shared/observability/log.js';
+import { openLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
 import { start, stopLimitMs } from './composition.js';
 
 /** `npm run start:api`: HTTP and WebSockets. Any number may run, on one port (API_PROCESSES) or on several machines. */
 const config = readConfigOrExit();
-const log = createLog('api', config.logLevel);
+const log = await openLog('api', config);
 exitOnUncaught(log);
 if (config.madeSecrets.length > 0) {
   log.warn(

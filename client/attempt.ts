@@ -145,6 +145,11 @@ export class KeptAttempt {
     });
   }
 
+  /** Stores an attempt of another device, unless this one has an attempt. */
+  adopt(attempt: Attempt): Promise<Attempt> {
+    return this.#alone(async () => (await this.read()) ?? this.#write(attempt));
+  }
+
   /** Adds the ticket, unless the attempt was forgotten meanwhile. */
   async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
     await this.#alone(async () => {

@@ -25,6 +25,7 @@ export type Call = { method: string; path: string; headers?: Record<string, stri
 
 const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
+const PROBE_MS = 3_000;
 
 /**
  * A random pause between half and all of `FIRST_BACKOFF_MS` doubled with each try, so that clients that failed together
@@ -40,12 +41,15 @@ export type CallDeps = {
   authorization?: (() => unknown) | undefined;
   handOver?: (() => unknown) | undefined;
   timeoutMs: number;
+  /** Called with the headers of each response, and when it was requested, by `Date.now()`. */
+  answered?: (headers: Headers, askedAtMs: number) => void;
 };
 
 /** Calls of the API. */
 export class Calls {
   readonly #sleepers = new Set<() => void>();
   stopped = false;
+  #warned = false;
 
   constructor(readonly deps: CallDeps) {}
 
@@ -57,6 +61,7 @@ export class Calls {
     try {
       const authorization = await deps.authorization?.();
       const handOver = await deps.handOver?.();
+      const askedAtMs = Date.now();
       const response = await deps.fetch(deps.baseUrl + path, {
         method,
         signal: cut.signal,
@@ -68,6 +73,7 @@ export class Calls {
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
+      deps.answered?.(response.headers, askedAtMs);
       const { status } = response;
       if (status === 304) return { status, headers: response.headers, data: {} };
       const json = (await response.json().catch(() => ({}))) as Record<string, unknown>;
@@ -82,13 +88,37 @@ export class Calls {
       );
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      // A browser does not report whether it blocked a call to another origin or the server is away.
-      const origin = (globalThis as { location?: { origin: string } }).location?.origin;
-      const hint = origin && deps.baseUrl && !deps.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
+      const blocked = await this.#blockedOrigin();
+      // Still `unreachable`, which is retried with the same key: the network may have been away for a moment.
+      const hint = blocked
+        ? `; the server responds, so the browser probably blocked the call: add ${blocked} to SHOP_ORIGINS of the server`
+        : '';
+      if (hint && !this.#warned) console.warn(`Doorbuster at ${deps.baseUrl}: ${error}${hint}`);
+      this.#warned ||= Boolean(hint);
       throw new Refusal('unreachable', 0, null, { detail: error + hint });
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /**
+   * A browser does not report whether it blocked a call to another origin or the server is away. A request whose
+   * response the page may not read succeeds only if the server is there.
+   * @returns the origin of the page, if the server responds to such a request
+   */
+  async #blockedOrigin(): Promise<string | null> {
+    const { baseUrl } = this.deps;
+    const origin = (globalThis as { location?: { origin: string } }).location?.origin;
+    if (!origin || !baseUrl || new URL(baseUrl, origin).origin === origin) return null;
+    const cut = new AbortController();
+    const timer = setTimeout(() => cut.abort(), PROBE_MS);
+    return this.deps
+      .fetch(`${baseUrl}/livez`, { mode: 'no-cors', signal: cut.signal })
+      .then(
+        () => origin,
+        () => null,
+      )
+      .finally(() => clearTimeout(timer));
   }
 
   /** Repeats a call while it may succeed later. The call must be safe to repeat. */

@@ -3,26 +3,23 @@ import { type Answer, type Call, Calls, Refusal } from './calls.js';
 import { DeviceToken } from './device-token.js';
 import { Emitter } from './emitter.js';
 import { solveWork } from './proof-of-work.js';
-import { StatusFollower } from './status-follower.js';
-import type { CampaignView, Connection, SaleEvents, SaleOptions, SocketLike, Standing } from './types.js';
+import { ServerClock } from './server-clock.js';
+import { FOLLOWED, NOWHERE, StatusFollower } from './status-follower.js';
+import type {
+  CampaignView,
+  Connection,
+  PayableStanding,
+  PushSubscriptionFields,
+  SaleEvents,
+  SaleOptions,
+  SocketLike,
+  Standing,
+} from './types.js';
 
-export { MemoryStore } from './attempt.js';
+export { type Attempt, MemoryStore } from './attempt.js';
 export { Refusal } from './calls.js';
 export { solveWork } from './proof-of-work.js';
 export type * from './types.js';
-
-const NOWHERE: Standing = {
-  status: 'not_queued',
-  position: null,
-  queue_size: 0,
-  estimated_wait_seconds: null,
-  poll_after_seconds: 2,
-  reservation_id: null,
-  order_id: null,
-  pay_before: null,
-};
-/** The statuses that may still change, so they are followed. */
-const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 /**
  * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
@@ -34,13 +31,18 @@ export class Sale extends Emitter<SaleEvents> {
   standing: Standing | null = null;
   /** How changes arrive; null = nothing is followed. */
   connection: Connection | null = null;
+  /** When the server last sent something about the standing, by `Date.now()`; null = not yet. */
+  heardAtMs: number | null = null;
   readonly #calls: Calls;
   readonly #kept: KeptAttempt;
   #follower: StatusFollower | null = null;
   #pending: Attempt | null = null;
   #attempting: Promise<Standing> | null = null;
+  /** The reservation of the last `pay` event. */
+  #payable: string | null = null;
   readonly #token: DeviceToken;
-  #serverAheadMs = 0;
+  readonly #clock = new ServerClock();
+  #campaign: { view: CampaignView; etag: string | null } | null = null;
 
   constructor(readonly options: SaleOptions) {
     super();
@@ -49,6 +51,8 @@ export class Sale extends Emitter<SaleEvents> {
       baseUrl: options.baseUrl ?? '',
       fetch: options.fetch ?? ((...args) => fetch(...args)),
       timeoutMs: options.timeoutMs ?? 10_000,
+      // While responses are slow, the first one alone would leave the clock seconds behind.
+      answered: (headers, askedAtMs) => this.#clock.learnFrom(headers, null, askedAtMs),
     });
     this.#kept = new KeptAttempt(options.store ?? defaultStore(), options.productId, options.userId);
     this.#token = new DeviceToken(this.#calls, {
@@ -67,21 +71,44 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** The server's time in ms; before the first `campaign` call, the time of this device. */
   now(): number {
-    return Date.now() + this.#serverAheadMs;
+    return this.#clock.now();
   }
 
   /** Requests the public data of the sale. @throws Refusal */
   async campaign(): Promise<CampaignView> {
     const before = Date.now();
-    const { data } = await this.#calls.once({ method: 'GET', path: `/flash-sale/campaign?${this.#query()}` });
+    const known = this.#campaign;
+    const { status, data, headers } = await this.#calls.once({
+      method: 'GET',
+      path: `/flash-sale/campaign?${this.#query()}`,
+      // Before the start, each response makes the clock more exact.
+      headers: known?.etag && known.view.status !== 'scheduled' ? { 'If-None-Match': known.etag } : {},
+    });
+    if (status === 304 && known) {
+      // Null if the header is missing or no time.
+      const checkedAt = new Date(headers.get('Date') ?? '').toJSON() as string | null;
+      if (checkedAt) known.view = { ...known.view, server_time: checkedAt };
+      return known.view;
+    }
     const view = data as CampaignView;
-    this.#serverAheadMs = Date.parse(view.server_time) - (before + Date.now()) / 2;
+    this.#clock.learnFrom(headers, view.server_time, before);
+    this.#campaign = { view, etag: headers.get('ETag') };
     return view;
   }
 
   /** Requests the device token in advance, which saves a call at the start of the sale. @throws Refusal */
   async prepare(): Promise<void> {
     await this.#token.fields();
+  }
+
+  /** The attempt with its ticket, for another device of the same shopper. Who has it can pay or leave the line. */
+  get transfer(): Attempt | null {
+    return this.#pending?.ticket ? { ...this.#pending } : null;
+  }
+
+  /** Takes the `transfer` of another device, if this one has no attempt. `resume` continues it. */
+  async adopt(transfer: Attempt): Promise<void> {
+    await this.#kept.adopt(transfer);
   }
 
   /** Continues the stored attempt, after a reload or in a second tab. Never begins a new one. */
@@ -124,6 +151,24 @@ export class Sale extends Emitter<SaleEvents> {
     const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body };
     const { data } = await this.#withRetry(call);
     this.#applyStatus({ status: data.status as Standing['status'] });
+  }
+
+  /**
+   * Lets the server notify this browser by Web Push when the shopper gets a unit, or the line ends. The place in line
+   * must be known.
+   * @param subscription what `PushSubscription.toJSON()` of the browser returns
+   * @param language tag of the language of the notification, such as `en`
+   * @throws Refusal
+   */
+  async subscribeToPush(subscription: PushSubscriptionFields, language?: string): Promise<void> {
+    const { endpoint, keys } = subscription;
+    const body = { endpoint, keys, ...(language ? { language } : {}) };
+    await this.#withRetry({ method: 'POST', path: '/flash-sale/push', headers: this.#ticket(), body });
+  }
+
+  /** Ends the notifications about this place, in every browser. @throws Refusal */
+  async unsubscribeFromPush(): Promise<void> {
+    await this.#withRetry({ method: 'DELETE', path: '/flash-sale/push', headers: this.#ticket() });
   }
 
   /** Checks at once instead of waiting. Call it when the network or the screen is back. */
@@ -233,6 +278,7 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Applies new fields to the standing, and emits the changes. */
   #applyStatus(fields: Partial<Standing>): void {
+    this.heardAtMs = Date.now();
     const before = this.standing;
     const now: Standing = { ...(before ?? NOWHERE), ...fields };
     if (now.status !== 'queued') now.position = null;
@@ -240,8 +286,19 @@ export class Sale extends Emitter<SaleEvents> {
     if (!FOLLOWED.includes(now.status)) this.#unfollow();
     if (JSON.stringify(before) === JSON.stringify(now)) return;
     if (before?.status !== now.status) this.emit(now.status, now, before);
-    if (before?.position !== now.position || before?.queue_size !== now.queue_size) this.emit('position', now, before);
+    const moved = before?.position !== now.position || before?.queue_size !== now.queue_size;
+    if (moved && now.position !== null) this.emit('position', now, before);
+    this.#offerPayment(now, before);
     this.emit('change', now, before);
+  }
+
+  /** Emits `pay` once for each unit that has to be paid, whether it came at once or by promotion. */
+  #offerPayment(now: Standing, before: Standing | null): void {
+    const { status, reservation_id, order_id, pay_before } = now;
+    if ((status !== 'completed' && status !== 'promoted') || !reservation_id || !order_id || !pay_before) return;
+    if (reservation_id === this.#payable) return;
+    this.#payable = reservation_id;
+    this.emit('pay', now as PayableStanding, before);
   }
 
   #follow(): void {
@@ -258,7 +315,13 @@ export class Sale extends Emitter<SaleEvents> {
       ticket: this.#pending?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,
       ask: (etag) => this.#status(etag),
+      line: () => this.#calls.once({ method: 'GET', path: `/flash-sale/line?${this.#query()}` }),
       onStanding: (fields) => this.#applyStatus(fields),
+      onHeard: (timeMs) => {
+        this.heardAtMs = Date.now();
+        if (timeMs !== null) this.#clock.learn(timeMs, Date.now());
+      },
+      onPause: (event) => this.emit(event),
       onConnection: (connection) => {
         if (this.connection === connection) return;
         this.connection = connection;

@@ -1,4 +1,5 @@
 import { type Answer, backoffMs, Refusal } from './calls.js';
+import { LineEstimate, type LineProgress } from './line-estimate.js';
 import type { Connection, SocketLike, Standing } from './types.js';
 
 /** If a socket has received no `welcome` by then, polling begins. */
@@ -6,6 +7,22 @@ const PATIENCE_MS = 4_000;
 /** If no pong arrives within this time, the connection is dead, for example after sleep or a change of network. */
 const PONG_MS = 8_000;
 const MAX_RECONNECT_MS = 30_000;
+/** A server that sends heartbeats sends a frame every 6 s. After this silence the connection is dead. */
+const SILENCE_MS = 12_000;
+
+/** A shopper without a place or unit. */
+export const NOWHERE: Standing = {
+  status: 'not_queued',
+  position: null,
+  queue_size: 0,
+  estimated_wait_seconds: null,
+  poll_after_seconds: 2,
+  reservation_id: null,
+  order_id: null,
+  pay_before: null,
+};
+/** The statuses that may still change, so they are followed. */
+export const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 export type StatusFollowerDeps = {
   /** null = only poll. */
@@ -13,13 +30,18 @@ export type StatusFollowerDeps = {
   ticket: string;
   pingMs: number;
   ask: (etag: string | null) => Promise<Answer>;
+  /** Requests the public data of the line. */
+  line: () => Promise<Answer>;
   onStanding: (fields: Partial<Standing>) => void;
   onConnection: (connection: Connection) => void;
+  /** The server has sent something. @param timeMs the time of the server; null = it sent none */
+  onHeard: (timeMs: number | null) => void;
+  onPause: (event: 'paused' | 'resumed') => void;
   /** The server no longer accepts the ticket. */
   onLost: (code: string) => void;
 };
 
-type TimerName = 'reconnect' | 'ask' | 'ping' | 'pong';
+type TimerName = 'reconnect' | 'ask' | 'ping' | 'pong' | 'silence';
 
 /**
  * Follows one ticket: over a socket, or by polling at the pace of the server while there is no socket. The socket
@@ -32,8 +54,10 @@ export class StatusFollower {
   #failures = 0;
   #heardAt = 0;
   #pace = 2;
+  #heartbeats = false;
   #etag: string | null = null;
   #asking = false;
+  readonly #estimate = new LineEstimate();
   readonly #timers: { [Name in TimerName]?: ReturnType<typeof setTimeout> } = {};
 
   constructor(readonly deps: StatusFollowerDeps) {}
@@ -54,6 +78,7 @@ export class StatusFollower {
     if (this.#ended) return;
     if (this.#live) return this.#ping(2_000);
     this.#failures = 0;
+    this.#estimate.expire();
     if (!this.#socket) this.#connect();
     this.#ask();
   }
@@ -69,7 +94,7 @@ export class StatusFollower {
     }
     this.#socket = socket;
     // The ticket is sent in the first message, because URLs are written to logs.
-    socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', ticket: this.deps.ticket }));
+    socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', ticket: this.deps.ticket, heartbeat: true }));
     socket.onmessage = ({ data }: { data: unknown }) => this.#hear(String(data));
     socket.onerror = () => {};
     socket.onclose = ({ code }: { code?: number }) => this.#gone(code ?? null);
@@ -78,7 +103,12 @@ export class StatusFollower {
   #hear(text: string): void {
     this.#heardAt = Date.now();
     clearTimeout(this.#timers.pong);
-    const { type, seq: _, time: __, ...fields } = JSON.parse(text) as { type: string } & Record<string, unknown>;
+    const { type, seq: _, time, ...fields } = JSON.parse(text) as { type: string } & Record<string, unknown>;
+    const timeMs = Date.parse(String(time));
+    this.deps.onHeard(Number.isFinite(timeMs) ? timeMs : null);
+    if (type === 'welcome' || type === 'position') this.#estimate.exact(fields);
+    this.#heartbeats ||= type === 'heartbeat';
+    if (this.#heartbeats) this.#set('silence', SILENCE_MS, () => this.#gone(null));
     switch (type) {
       case 'welcome':
         this.#live = true;
@@ -97,6 +127,9 @@ export class StatusFollower {
       case 'closed':
       case 'left':
         return this.deps.onStanding({ status: type, position: null, ...fields });
+      case 'paused':
+      case 'resumed':
+        return this.deps.onPause(type);
       case 'reconnect':
         this.#drop();
         return this.#away(Number(fields.after_ms) || 0);
@@ -117,6 +150,8 @@ export class StatusFollower {
     const socket = this.#socket;
     this.#socket = null;
     this.#live = false;
+    this.#heartbeats = false;
+    clearTimeout(this.#timers.silence);
     clearTimeout(this.#timers.ping);
     clearTimeout(this.#timers.pong);
     if (!socket) return;
@@ -150,13 +185,7 @@ export class StatusFollower {
     this.#asking = true;
     let waitMs = 0;
     try {
-      const { status, data, headers } = await this.deps.ask(this.#etag);
-      this.#etag = headers.get('ETag') ?? this.#etag;
-      this.#pace = Number(data.poll_after_seconds) || this.#pace;
-      if (!this.#live && !this.#ended) {
-        this.deps.onConnection('polling');
-        if (status === 200) this.deps.onStanding(data);
-      }
+      if (!(await this.#followLine())) await this.#askExactly();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!this.#live && !this.#ended && error.status === 0) this.deps.onConnection('offline');
@@ -168,6 +197,42 @@ export class StatusFollower {
     if (!this.#live && !this.#ended) {
       // Never earlier than the response asked for, with a random part so that clients do not poll at the same moment.
       this.#set('ask', Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)), () => this.#ask());
+    }
+  }
+
+  async #askExactly(): Promise<void> {
+    const { status, data, headers } = await this.deps.ask(this.#etag);
+    if (status === 200) this.#estimate.exact(data);
+    else this.#estimate.unchanged();
+    this.#etag = headers.get('ETag') ?? this.#etag;
+    this.#pace = Number(data.poll_after_seconds) || this.#pace;
+    this.#show(status === 200 ? data : null);
+  }
+
+  /** Reports what was polled, unless the socket is faster. */
+  #show(fields: Partial<Standing> | null): void {
+    this.deps.onHeard(null);
+    if (this.#live || this.#ended) return;
+    this.deps.onConnection('polling');
+    if (fields) this.deps.onStanding(fields);
+  }
+
+  /**
+   * Follows the place by the public data of the line, which a CDN may hold.
+   * @returns false when the exact standing has to be requested
+   */
+  async #followLine(): Promise<boolean> {
+    if (!this.#estimate.suffices) return false;
+    try {
+      const { data } = await this.deps.line();
+      const fields = this.#estimate.at(data as LineProgress);
+      if (!fields) return false;
+      this.#show(fields);
+      return true;
+    } catch (error) {
+      // A server of an earlier version lacks the data.
+      if (error instanceof Refusal && error.status === 404) this.#estimate.disable();
+      return false;
     }
   }
 

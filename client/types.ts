@@ -16,7 +16,12 @@ export type Standing = {
   pay_before: string | null;
   /** The code, if the campaign hands out codes. */
   code?: string | null;
+  /** Where to pay until `pay_before`, if the campaign has a `checkout_url` and this device has the ticket. */
+  checkout_url?: string;
 };
+
+/** The standing of a shopper who has a unit and must pay for it. */
+export type PayableStanding = Standing & { reservation_id: string; order_id: string; pay_before: string };
 
 /** The public data of a campaign. */
 export type CampaignView = {
@@ -26,10 +31,21 @@ export type CampaignView = {
   starts_at: string;
   ends_at: string | null;
   server_time: string;
+  /** Whether shoppers who find no free unit wait in a line. Missing: the server is an older version. */
+  has_line?: boolean;
+  /** No unit is free; with a line: none is held either. Missing: the server is an older version. */
+  sold_out?: boolean;
+  /** Time to pay; 0 = nothing to pay. */
+  hold_seconds?: number;
+  /** How the campaign wants to look (docs/sale-page.md). */
+  branding?: Record<string, unknown>;
 };
 
 /** How changes arrive: over the socket, by polling, or not at the moment. */
 export type Connection = 'live' | 'polling' | 'offline';
+
+/** A subscription to Web Push, as `PushSubscription.toJSON()` of browsers returns it. */
+export type PushSubscriptionFields = { endpoint?: string; keys?: Record<string, string> };
 
 /** A retry of a call: the reason and the delay. */
 export type Retry = { code: string; after_ms: number };
@@ -90,9 +106,18 @@ export type SaleOptions = {
 export type SaleEvents = {
   /** Any field of the standing has changed. `before`: null for the first standing. */
   change: [standing: Standing, before: Standing | null];
+  /** The place in line, or the length of the line, has changed. */
   position: [standing: Standing, before: Standing | null];
+  /**
+   * The shopper has a unit and must pay for it: at once after `attempt`, after a promotion, or found by `resume`.
+   * Emitted once for each reservation.
+   */
+  pay: [standing: PayableStanding, before: Standing | null];
   connection: [connection: Connection];
   retry: [retry: Retry];
+  /** The sale was paused or continues. Only waiting shoppers with a socket learn of it at once. */
+  paused: [];
+  resumed: [];
   /** The server no longer accepts the ticket. The next attempt is a new one. */
   lost: [code: string];
 } & { [Status in Standing['status']]: [standing: Standing, before: Standing | null] };

@@ -28,7 +28,9 @@ if not free_slot(person.slots, c.per_user_limit) then return { 'limit_reached' }
 local brought = person.state == 'queued' and person.code == tostring(code)
 if code > 0 and not brought and code_is_used(codes_key, code, {}) then return { 'code_used' } end
 if c.unlimited then return { 'usable', '0', '-1' } end
-local free = c.waiting == 0 and c.free or 0
+local free = c.waiting == 0 and not is_sealed(c) and c.free or 0
+-- The other buckets may have units.
+if free == 0 and c.bucket == 'open' then return { 'usable', '0', tostring(c.total) } end
 if free == 0 and not c.line_enabled then return { 'sold_out' } end
 if c.spent and c.free + c.held == 0 and person.state ~= 'queued' then return { 'sold_out' } end
 if free == 0 and c.waiting >= c.line_max and person.state ~= 'queued' then return { 'line_full' } end

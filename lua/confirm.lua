@@ -22,8 +22,9 @@
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet
 -- DECISION
---   redeemed entries order_id reacquired paid_by   entries: number of appended entries, 0 for a repetition
---                                     paid_by: reference of the first payment, if this is a second one
+--   redeemed entries order_id reacquired paid_by qty   entries: number of appended entries, 0 for a repetition
+--                                     paid_by: reference of the first payment, if this is a second one; qty: units that
+--                                     the reservation has, if some were given back
 --   ended entries state               released, expired, refunded, burned or voided: the user no longer has the unit
 --   order_needed user order_id        a unit could be reacquired; the caller must pass the key of the order
 --   not_combinable reservations       these reservations on the same order exclude it; nothing is changed
@@ -53,6 +54,11 @@ local now = now_ms()
 local plan = new_plan(c, keys, generation, now)
 plan.order_ttl_ms = input.order_ttl_ms
 
+-- Returns how many units a reservation has after some were given back; nil = it has all of them.
+local function kept_qty(reservation)
+  return reservation.reduced and reservation.qty or nil
+end
+
 local function redeem(r, reservation, state)
   local reacquired = state == 'reacquired'
   reservation.state = state
@@ -63,7 +69,7 @@ local function redeem(r, reservation, state)
   add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no_text, 'at', text_of(now), 'reservation', r.reservation_id,
     'slot', text_of(reservation.slot), 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'trace', r.trace)
   table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. r.reservation_id .. '|' .. reservation.order_id .. '|0')
-  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired }
+  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired, qty = kept_qty(reservation) }
 end
 
 -- A payment of a redeemed reservation. A new reference is stored after the first one.
@@ -76,7 +82,8 @@ local function pay_again(r, reservation)
       'payment', r.payment_ref, 'first', first, 'trace', r.trace)
   end
   local paid_by = first ~= '' and first ~= r.payment_ref and first or nil
-  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reservation.state == 'reacquired', paid_by = paid_by }
+  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reservation.state == 'reacquired',
+    paid_by = paid_by, qty = kept_qty(reservation) }
 end
 
 -- Returns whether the user and the code allow a unit to be reacquired. When this request is about to end the
@@ -130,7 +137,7 @@ local function confirm(r)
   local has_ended = is_overdue or reservation.state == 'released' or reservation.state == 'expired'
   local free = c.free + (is_overdue and reservation.qty or 0)
   local may_return = has_ended and c.late_payment == 'reacquire' and
-    (c.unlimited or (c.waiting == 0 and free >= reservation.qty)) and is_eligible(r, reservation, is_overdue)
+    (c.unlimited or (c.waiting == 0 and not is_sealed(c) and free >= reservation.qty)) and is_eligible(r, reservation, is_overdue)
   local claims, missing
   if may_return then claims, missing = joined_order(r, reservation) end
   if missing then return missing end

@@ -8,7 +8,9 @@
 --                 reservations (keys: reservations, deadlines): reservation_id record due_ms, "" = no deadline
 --                 people (keys: people, line, presence): user record line_no ("" = not in line) seen_ms ("" = none)
 --                 holders (keys: holders): user, place and device
---                 codes (keys: codes): number of a used code
+--                 codes (keys: codes): number of a used code, or of one that a bucket has given to another one
+--                 homes (keys: codes): bucket buckets codes: the codes of other buckets, by their homes, before any other
+--                 gained_codes (keys: codes): number of a code that a bucket has got from another one, after `homes`
 --                 answers (keys: idempotency of each): answer ttl_ms
 --                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
@@ -21,11 +23,16 @@
 
 --#include fence
 --#include orders
+--#include bucket_codes
 
 if not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 local bits = {}
-if action == 'codes' then
+if action == 'codes' or action == 'gained_codes' then
   for _, code in ipairs(each_value) do table.insert(bits, tonumber(code) - 1) end
+end
+local used, offset, pattern = action == 'gained_codes' and 0 or 1, 0, ''
+if action == 'homes' then
+  bits, offset, pattern = foreign_codes(0, tonumber(each_value[3]), tonumber(each_value[1]), tonumber(each_value[2]))
 end
 local widths = { reservations = 3, people = 4, holders = 2, answers = 2, orders = 3, payments = 2 }
 local rows, width = {}, widths[action]
@@ -63,7 +70,8 @@ end
 if action == 'holders' then
   for _, row in ipairs(rows) do redis.call('HSET', filled_keys[1], row[1], row[2]) end
 end
-for _, bit in ipairs(bits) do redis.call('SETBIT', filled_keys[1], bit, 1) end
+for _, bit in ipairs(bits) do redis.call('SETBIT', filled_keys[1], bit, used) end
+if pattern ~= '' then redis.call('SETRANGE', filled_keys[1], offset, pattern) end
 if action == 'answers' then
   for i, row in ipairs(rows) do redis.call('SET', filled_keys[i], row[1], 'PX', row[2]) end
 end

@@ -14,6 +14,11 @@
 --   archived             name of the pass when only the hash is written (lua/archive.lua); "" = Redis has the records
 --   promised             reservations of an archived campaign
 --   token                of the worker that fills Redis; "" = Redis is in service
+--   stage                of a bucket: open or sealed; 0 = the campaign is not divided
+--   moved_out arrived    transfers of a bucket: the number of the last one that left it, and as JSON for each other
+--                        bucket the number of the last one that arrived from there
+--   gave                 the transfers that the bucket gave last (includes/given.lua)
+--   own_codes            codes of a bucket of a pool (includes/bucket_codes.lua)
 -- EACH (at most 40)
 --   field                of the terms (shared/domain/terms.ts); includes/campaign.lua reads them
 --   value
@@ -40,10 +45,13 @@ assert(free >= 0, 'more is taken than there is')
 -- The closing time is unknown, so the grace period begins now.
 local closed_at = status == 'closed' and archived == '' and now_ms()
 local _, terms = new_terms(version, type, each_field, each_value)
-redis.call('HSET', campaign_key, 'no', no, 'status', status, 'type', type, 'codes', codes, 'code_hint', 0, 'spent', 0,
+redis.call('HSET', campaign_key, 'no', no, 'status', status, 'type', type, 'codes', codes, 'code_hint', 0, 'spent', stage,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
   'waiting', waiting, 'last_line_no', last_line_no)
 redis.call('HSET', campaign_key, unpack(terms))
+if stage ~= '0' then
+  redis.call('HSET', campaign_key, 'moved_out', moved_out, 'arrived', arrived, 'gave', gave, 'own_codes', own_codes)
+end
 if archived ~= '' then
   redis.call('HSET', campaign_key, 'archived', archived, 'promised', promised, 'forgotten', 'done')
 end

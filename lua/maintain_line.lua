@@ -31,8 +31,8 @@ if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local now = now_ms()
--- During a pause the line does not change.
-if phase_of(c, now) ~= 'open' then return { 'tended', '0', '0', '0', '0', '0' } end
+-- During a pause the line does not change. The line of a bucket is a part of the campaign's (docs/buckets.md).
+if phase_of(c, now) ~= 'open' or c.bucket then return { 'tended', '0', '0', '0', '0', '0' } end
 local plan = new_plan(c, keys, generation, now)
 local marks = redis.call('HMGET', campaign_key, 'spent_since', 'short', 'blocked')
 local spent_since, short, blocked = marks[1], marks[2], marks[3]
@@ -42,7 +42,7 @@ local function scores_of(users)
   return #users > 0 and redis.call('ZMSCORE', keys.line, unpack(users)) or {}
 end
 
--- Restores the positions of demoted users after the campaign has stopped requiring presence.
+-- Restores the positions of demoted users after the campaign has stopped requiring presence, or serves absent users.
 local function restore_everyone()
   local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   plan.restored = {}
@@ -51,11 +51,12 @@ local function restore_everyone()
     plan.line[back[i]], plan.presence[back[i]] = score, false
     table.insert(plan.restored, { back[i], score })
   end
-  if #plan.restored < limit then table.insert(plan.unlinked, keys.presence) else more = true end
+  if #plan.restored == limit then more = true
+  elseif c.presence_ms == 0 then table.insert(plan.unlinked, keys.presence) end
 end
 
 local function maintain_presence()
-  if c.presence_ms == 0 then
+  if c.presence_ms == 0 or c.absent_hold_ms > 0 then
     restore_everyone()
     return
   end
@@ -66,7 +67,7 @@ local function maintain_presence()
   away_count = #unseen
   local gone = redis.call('ZRANGEBYSCORE', keys.presence, -now, '(0', 'LIMIT', 0, limit)
   for i, score in ipairs(scores_of(gone)) do
-    if score then revoke_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
+    if score then revoke_place(plan, gone[i], score, 'left', 'absent') else plan.presence[gone[i]] = false end
   end
   left = #gone
   more = more or away_count == limit or left == limit
@@ -126,7 +127,7 @@ local function remove_unservable()
   for _, place in ipairs(everyone(plan, limit)) do
     local person = waiting_person(plan, place[1])
     if person and person.qty > left_units then
-      revoke_place(plan, place[1], place[2], 'closed', '')
+      revoke_place(plan, place[1], place[2], 'closed', 'unservable')
       closed = closed + 1
     end
   end
@@ -141,8 +142,10 @@ local function serve_behind(head)
       looked_at = looked_at + 1
       local person = waiting_person(plan, user)
       local fits = not person or person.qty <= c.free
-      if fits and check_presence(plan, user, score) then
-        local served = serve(plan, user, score)
+      local may_be_served, absent = false, nil
+      if fits then may_be_served, absent = check_presence(plan, user, score) end
+      if may_be_served then
+        local served = serve(plan, user, score, absent)
         -- No code is left in the pool.
         if served == 'stopped' then break end
         if served == 'closed' then closed = closed + 1 end

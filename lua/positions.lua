@@ -5,7 +5,8 @@
 -- EACH (at most 1000)
 --   user
 -- REPLY
---   positions waiting pace position...    one for each user in their order, 0 = not in the line
+--   positions waiting pace position...    one for each user in their order, 0 = not in the line; in a bucket: the
+--                                         line number
 --                                         pace: ms between two promotions, "" = unknown
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet
@@ -19,6 +20,8 @@
 local waiting = redis.call('HGET', campaign_key, 'waiting')
 if not waiting then return no_campaign(epoch_key) end
 local away_known = redis.call('HGET', campaign_key, 'presence_ms') ~= '0'
+local stage = redis.call('HGET', campaign_key, 'spent')
+local is_bucket = stage and stage ~= '0' and stage ~= '1'
 local reply = { 'positions', waiting, pace_of(campaign_key, now_ms()) }
 for i, user in ipairs(each_user) do
   local rank, score = redis.call('ZRANK', line_key, user), '0'
@@ -27,6 +30,7 @@ for i, user in ipairs(each_user) do
   if rank and is_away(score) then
     rank = redis.call('ZCOUNT', line_key, '-inf', '(' .. string.format('%.0f', tonumber(score) - away))
   end
-  reply[i + 3] = rank and tostring(rank + 1) or '0'
+  if rank and is_bucket then reply[i + 3] = redis.call('ZSCORE', line_key, user)
+  else reply[i + 3] = rank and tostring(rank + 1) or '0' end
 end
 return reply

@@ -22,6 +22,7 @@
 --   replicated      whether the caller waits for replicas before it responds
 --   order_ttl_ms    time for which claims on an order are kept, as text
 --   packed          whether every worker can read an entry with several promises
+--   buckets         number of buckets of the campaign; none = it is not divided
 -- REQUEST
 --   user            the user who checks out
 --   qty             units wanted, integer >= 1, as text
@@ -33,6 +34,7 @@
 --   has_quota       whether the device's quota counts the request
 --   device          device fingerprint, only recorded; none = unknown
 --   trace           traceparent of the request
+--   metadata        JSON of an object of texts, for the journal; only in a call that is not packed; none = no metadata
 --   request         further fields of the fingerprint, of a redemption by code; none = a checkout
 --   code            number of the code; 0 = the campaign's only code, none = no code
 --   terms           version of the terms whose audience the caller has checked; negative = they exclude the user;
@@ -42,6 +44,8 @@
 --   holder_device   device of a genuine token, unless its fingerprint was derived
 --   new_keys        promises that the caller may still get under new keys, beyond the user's limit; may be negative;
 --                   none = no limit
+--   line_no position queue_size   of a user in a bucket: the line number that was drawn for them, none = not drawn, and
+--                   the position and the size of the line of all buckets, none = not known
 -- REPLY
 --   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION each;
 --                                 due: ms, of every unit; 0 = nothing to pay, redeemed at once;
@@ -76,6 +80,9 @@
 --   code_used
 --   token_missing | token_expired | token_used    the one-time token
 --   not_combinable reservations       these reservations on the same order exclude this one
+--   short | empty                     the bucket has too few units, others may have some; empty: there is no line
+--   draw line_no                      the caller must draw a line_no; given: the user waits with this one, and the
+--                                     caller must pass the position only
 --   failed reason                     a record that it needs is malformed; other requests are not affected
 -- JOURNALS reserved, queued, answered
 
@@ -174,19 +181,42 @@ end
 -- present user waits, free units are reserved for the line, and so are the codes of an unlimited pool.
 local function code_of_unit(batch, r, code)
   local c, from_pool = batch.c, code == '' and batch.c.type == 'pool'
+  if c.bucket and is_sealed(c) then return nil end
   if not c.unlimited and c.free < number_of(batch, r.qty) then return nil end
   if (not c.unlimited or from_pool) and c.waiting > 0 and (c.presence_ms == 0 or present_now(batch) > 0) then return nil end
   if from_pool then return next_code(batch.keys.codes, c, batch.codes) end
   return code
 end
 
+-- Returns the places in line that a bucket has of `line_max`, whose remainder goes to the first buckets. The number of
+-- the bucket is in bits 23 to 26 of the number of the campaign.
+local function share_of_line(c, buckets)
+  local bucket = math.floor(c.no / 2 ^ 23) % 16
+  return math.floor((c.line_max + buckets - 1 - bucket) / buckets)
+end
+
+-- Decides about a user for whom the bucket has no unit. Returns the decision, nil = the user joins the line. These
+-- decisions are not final: the caller seals the buckets, fetches units or draws a number, and calls again.
+local function decision_without_unit(batch, r)
+  local c = batch.c
+  if c.bucket == 'open' and c.line_enabled then return { kind = 'short' } end
+  if c.bucket == 'open' then return { kind = 'empty' } end
+  if not c.line_enabled or c.bucket == 'spent' then return { kind = 'sold_out' } end
+  if c.waiting >= share_of_line(c, batch.input.buckets) then return { kind = 'line_full' } end
+  if not r.line_no then return { kind = 'draw' } end
+  return nil
+end
+
 -- Third decision: the current place of the user, a unit or a new place; else a rejection. Returns the decision, and the
 -- change of a promise.
 local function claim(batch, r, fingerprint, quota_left)
   local c, text = batch.c, batch.people[r.user]
+  -- The caller has not learned yet that the campaign is divided, so this may be another bucket than that of the user.
+  if c.bucket and not batch.input.buckets then return { kind = 'journal_full' } end
   local person = text and unpack_person(text) or batch.new_person
   local score = person.state == 'queued' and (batch.line[r.user] or redis.call('ZSCORE', batch.keys.line, r.user))
   -- A record that is `queued` without a place in the line means that the place was closed.
+  if score and c.bucket and not r.position then return { kind = 'draw', line_no = person.line_no } end
   if score then return keep_place(batch, r, fingerprint, quota_left, person, score) end
 
   local refusal = exclusion(batch, r)
@@ -204,7 +234,10 @@ local function claim(batch, r, fingerprint, quota_left)
     if refusal then return refusal end
   end
   local given = code_of_unit(batch, r, code)
-  if not given then
+  if not given and c.bucket then
+    refusal = decision_without_unit(batch, r)
+    if refusal then return refusal end
+  elseif not given then
     if not c.line_enabled then return { kind = 'sold_out' } end
     -- No unit can return: `maintain_line` has found that all units are used up.
     if c.spent and c.free + c.held == 0 then return { kind = 'sold_out' } end
@@ -225,6 +258,8 @@ local function claim(batch, r, fingerprint, quota_left)
   return decision, change
 end
 
+local not_final = { short = true, empty = true, draw = true }
+
 -- Decides one request. Only reads. Returns the decision, and the arguments of `apply`.
 local function decide(batch, r)
   local fingerprint = pack_fingerprint{ no = batch.no, qty = r.qty, user = r.user, request = r.request or '' }
@@ -237,6 +272,8 @@ local function decide(batch, r)
   if refusal then return refusal, nil, device_calls end
   local change
   decision, change = claim(batch, r, fingerprint, quota_left)
+  -- The caller repeats it, which must not count twice.
+  if batch.c.bucket and not change and not_final[decision.kind] then return decision end
   return decision, change, device_calls
 end
 

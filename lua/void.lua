@@ -41,6 +41,12 @@ local active = reservation.state == 'reserved' or reservation.state == 'redeemed
 if not active then return { 'not_active', reservation.state } end
 
 local plan = new_plan(c, keys, generation, now_ms())
+-- Postgres counts no burned unit of a voided row, so units that were burned in part end with the reservation.
+local _, _, burned = reduced_of(reservation)
+if burned > 0 then
+  c.burned, c.redeemed = c.burned - burned, c.redeemed + burned
+  reservation.qty = reservation.qty + burned
+end
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
   -- return_units adds the unit to free and promotes the head. Removed from free first, the unit promotes no user.

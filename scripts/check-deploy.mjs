@@ -45,6 +45,7 @@ const CHECKS = [
     needs: ['promtool'],
     run: (work) =>
       failure('promtool', ['check', 'rules', join(ROOT, 'deploy/prometheus-alerts.yml')]) ??
+      failure('promtool', ['test', 'rules', join(ROOT, 'deploy/prometheus-alerts.test.yml')]) ??
       failure('promtool', ['check', 'config', prometheusConfig(work)]),
   },
   { name: 'the proxy (haproxy -c)', needs: ['haproxy', 'openssl'], run: checkProxy },

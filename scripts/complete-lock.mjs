@@ -1,11 +1,13 @@
-// `node scripts/complete-lock.mjs`, after every change of package-lock.json: npm leaves out of the lock the optional
+// `node scripts/complete-lock.mjs [folder]`, after every change of package-lock.json: npm leaves out the optional
 // packages of platforms that the current registry does not serve, and then `npm ci` refuses the lock everywhere. These
 // packages have exact versions, so their entries can be written without the registry (except the checksum).
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
 const PROCESSORS = ['arm', 'arm64', 'ia32', 'loong64', 'ppc64', 'riscv64', 's390x', 'x64'];
-const LOCK = new URL('../package-lock.json', import.meta.url);
+/** Another folder than the root, such as docs-site. */
+const folder = process.argv[2] ?? '.';
+const LOCK = new URL(`../${folder}/package-lock.json`, import.meta.url);
 
 const lock = JSON.parse(readFileSync(LOCK, 'utf8'));
 const added = missingEntries(lock.packages);

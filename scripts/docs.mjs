@@ -3,15 +3,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DOCUMENTS_WITH_FIGURES, withFigures } from './figures.mjs';
 import { helmSchema } from './helm-schema.mjs';
 import { withTerms } from './lua-terms.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const built = (/** @type {string} */ path) => import(join(ROOT, 'dist/shared', path));
 /** @type {typeof import('../shared/config/environment.js')} */
-const { ENVIRONMENT, SECRET_NAMES } = await built('config/environment.js');
+const { ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } = await built('config/environment.js');
 /** @type {typeof import('../shared/contracts/events.js')} */
-const { EVENTS } = await built('contracts/events.js');
+const { DOCUMENTED_EVENTS } = await built('contracts/events.js');
 /** @type {typeof import('../shared/domain/terms.js')} */
 const { textFields } = await built('domain/terms.js');
 /** @type {typeof import('../shared/errors/catalogue.js')} */
@@ -34,6 +35,7 @@ const documents = {
   '.env.example': envExample(),
   'deploy/helm/values.schema.json': helmSchema(ENVIRONMENT, SECRET_NAMES),
   'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), textFields()),
+  ...documentsWithFigures(),
 };
 
 const check = process.argv.includes('--check');
@@ -66,7 +68,7 @@ ${rows.join('\n')}
 }
 
 function eventsDocument() {
-  const rows = Object.entries(EVENTS).map(([type, { meaning, data }]) => {
+  const rows = Object.entries(DOCUMENTED_EVENTS).map(([type, { meaning, data }]) => {
     const fields = Object.entries(data.shape).map(([name, schema]) => {
       const note = [schema.safeParse(null).success ? 'or null' : '', schema.description ?? '']
         .filter(Boolean)
@@ -90,7 +92,20 @@ at \`0\`; a Redis that lost its data gets its events again. See \`examples/\`.
 **Webhooks** (\`POST /admin/webhooks\`): the CloudEvent as the body of a POST, signed by [Standard Webhooks](https://www.standardwebhooks.com)
 (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`, one signature a secret). Any 2xx within five seconds is an acceptance, 410
 disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an hour, for a day; then the endpoint is disabled.
-Redirects are not followed. The next event goes when the one before it was accepted. \`POST /admin/webhooks/:id/replay\` tells events of
+Redirects are not followed. The next event is sent when the one before it was accepted.
+
+An event that the endpoint rejects is parked with the later events of its reservation (or campaign), and the others go on. It is retried
+with the same delays; after a day it waits until an operator changes the endpoint in any way. Up to 20 reservations and 1,000
+events are parked for an endpoint. Without a response, and after a redirect, 401, 403, 404, 405, 429, 502, 503 or 504, all events wait; an event that
+gets such a status three times is parked. An endpoint that accepts nothing for a day is disabled.
+
+An endpoint receives the \`types\` and the \`campaigns\` that it names. \`campaigns\` takes product ids and ids of campaigns; responses
+have the ids. \`POST /admin/webhooks/:id/test\` sends a test event and returns
+how the endpoint responded. \`GET /admin/webhooks/:id/attempts\` lists the last attempts. URLs with private addresses are
+refused, except with \`NODE_ENV=development\` (\`npm start\`) or \`WEBHOOK_ALLOW_PRIVATE=1\`. \`npm run webhooks:listen\` receives the
+events of a running service on this machine, prints them and verifies their signatures; \`--forward-to\` passes them on.
+
+\`POST /admin/webhooks/:id/replay\` sends events of
 the last seven days again, by \`event_id\` or \`from\` and \`to\`.
 
 **Kafka** (\`KAFKA_BROKERS\`): each event as a record, its key the reservation, of campaign events the campaign. See
@@ -106,7 +121,7 @@ function keysDocument() {
   const rows = Object.entries(KEY_DOCS).map(([name, meaning]) => {
     const key = keys[/** @type {keyof typeof keys} */ (name)];
     const shown = typeof key === 'function' ? filledIn(key) : key;
-    return `| ${name} | \`${shown}\` | ${meaning} |`;
+    return `| ${name} | \`${cell(shown)}\` | ${cell(meaning)} |`;
   });
   return `# Keys in Redis
 
@@ -121,6 +136,14 @@ ${rows.join('\n')}
 }
 
 /**
+ * A text in a cell of a table, where a bar would end the cell.
+ * @param {string} text
+ */
+function cell(text) {
+  return text.replaceAll('|', '\\|');
+}
+
+/**
  * The key with the names of its parameters for their values.
  * @param {(...args: never[]) => string} key
  */
@@ -131,8 +154,7 @@ function filledIn(key) {
 
 function configurationDocument() {
   const rows = settings().map(
-    ({ name, fallback, meaning, secret }) =>
-      `| \`${name}\` | ${fallback ?? (secret ? (name.endsWith('_URL') ? 'required' : 'required in production') : 'unset')} | ${meaning} |`,
+    ({ name, fallback, meaning, requirement }) => `| \`${name}\` | ${fallback ?? requirement} | ${meaning} |`,
   );
   const start = START_ENVIRONMENT.map(([name, fallback, meaning]) => `| \`${name}\` | ${fallback} | ${meaning} |`);
   return `# Configuration
@@ -173,8 +195,25 @@ function settings() {
     name,
     fallback: 'defaultValue' in schema.def ? schema.def.defaultValue : undefined,
     meaning: schema.description ?? '',
-    secret: SECRET_NAMES.has(name) && !/^(SHOPPER|KAFKA|PLAY_INTEGRITY|DATABASE_READ)/.test(name),
+    requirement: requirementOf(name),
   }));
+}
+
+/** @param {string} name of a setting without a default */
+function requirementOf(name) {
+  if (name === 'REDIS_URL' || name === 'DATABASE_URL') return 'required';
+  return REQUIRED_SECRETS.some((secret) => secret === name) ? 'required in production' : 'unset';
+}
+
+/** @returns {Record<string, string>} texts by path */
+function documentsWithFigures() {
+  const records = JSON.parse(read(join(ROOT, 'loadtest/bench/record.json')));
+  return Object.fromEntries(
+    Object.entries(DOCUMENTS_WITH_FIGURES).map(([path, figuresOf]) => [
+      path,
+      withFigures(read(join(ROOT, path)), figuresOf(records)),
+    ]),
+  );
 }
 
 /** @param {string} file */

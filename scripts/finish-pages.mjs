@@ -1,50 +1,94 @@
-// The last step of `npm run build`: minifies the files for browsers, and copies those that are not compiled.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+// The last step of `npm run build`: bundles the pages for browsers, and minifies the modules of the client.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { minifySync } from '@swc/core';
+import { buildSync } from 'esbuild';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const PAGES = ['pages/sale', 'pages/admin'];
-const FOLDERS = ['client', 'client/hashes', ...PAGES];
-/** Files of packages that browsers load, with their places below dist/. */
-const FILES = {
-  'uplot/dist/uPlot.esm.js': 'pages/admin/uplot.js',
-  'uplot/dist/uPlot.min.css': 'pages/admin/uplot.css',
-  '@noble/hashes/sha2.js': 'client/hashes/sha2.js',
-  '@noble/hashes/_md.js': 'client/hashes/_md.js',
-  '@noble/hashes/_u64.js': 'client/hashes/_u64.js',
-  '@noble/hashes/utils.js': 'client/hashes/utils.js',
+const DIST = join(ROOT, 'dist');
+/** The pages, with the scripts and styles of each. Those become files whose names have a hash of their contents. */
+const PAGES = {
+  'pages/sale/sale.html': ['pages/sale/main.ts', 'pages/sale/sale.css'],
+  'pages/admin/admin.html': ['pages/admin/main.ts', 'pages/admin/page.css'],
 };
-/** Files of the server that pages share. */
-const SHARED = ['shared/domain/phase.js'];
-/** Paths of packages for browsers, which cannot import packages by name. @type {Record<string, string>} */
-const MODULES = { uplot: 'pages/admin/uplot.js', '@noble/hashes/sha2.js': 'client/hashes/sha2.js' };
+/** Modules of the client's only package, with their places below dist/. */
+const HASHES = ['sha2.js', '_md.js', '_u64.js', 'utils.js'];
 
-for (const [from, to] of Object.entries(FILES)) {
-  mkdirSync(join(ROOT, 'dist', dirname(to)), { recursive: true });
-  copyFileSync(join(ROOT, 'node_modules', from), join(ROOT, 'dist', to));
-}
-const ours = FOLDERS.flatMap((folder) => readdirSync(join(ROOT, 'dist', folder)).map((name) => `${folder}/${name}`));
-for (const file of [...ours.filter((name) => name.endsWith('.js')), ...SHARED]) {
-  const path = join(ROOT, 'dist', file);
-  const { code } = minifySync(readFileSync(path, 'utf8'), { module: true, compress: true, mangle: true });
-  writeFileSync(path, withPaths(code, dirname(file)));
-}
-for (const folder of PAGES) {
-  for (const name of readdirSync(join(ROOT, folder)).filter((file) => /\.(html|css)$/.test(file))) {
-    copyFileSync(join(ROOT, folder, name), join(ROOT, 'dist', folder, name));
-  }
-}
+for (const [page, entries] of Object.entries(PAGES)) bundle(page, entries);
+bundleWorker();
+minifyClient();
 
-/** @param {string} code without comments @param {string} folder that it lies in */
-function withPaths(code, folder) {
-  return code.replace(
-    /\b(from ?|import\()["']([\w@][^"']*)["']/g,
-    (_, /** @type {string} */ before, /** @type {string} */ name) => {
-      const found = MODULES[name];
-      if (!found) throw new Error(`no browser can load ${name}`);
-      return `${before}"./${posix.relative(folder, found)}"`;
-    },
+/**
+ * Writes the files of a page to dist/assets, and the page with their names.
+ * @param {string} page
+ * @param {string[]} entries
+ */
+function bundle(page, entries) {
+  const { metafile } = buildSync({
+    entryPoints: Object.fromEntries(entries.map((path) => [nameOf(path), join(ROOT, path)])),
+    outdir: join(DIST, 'assets'),
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: 'esm',
+    target: ['es2022', 'safari15.4'],
+    legalComments: 'eof',
+    metafile: true,
+    absWorkingDir: ROOT,
+    logLevel: 'warning',
+  });
+  const files = new Map(
+    Object.entries(metafile.outputs).flatMap(([path, { entryPoint }]) =>
+      entryPoint ? [[entryPoint, basename(path)]] : [],
+    ),
   );
+  const html = readFileSync(join(ROOT, page), 'utf8').replace(/"\/assets\/(pages\/[^"]+)"/g, (_, path) => {
+    const file = files.get(path.replace(/\.js$/, '.ts'));
+    if (!file) throw new Error(`${page} names ${path}, which is not among its entries`);
+    return `"/assets/${file}"`;
+  });
+  // The modules of the page are in its bundle.
+  rmSync(join(DIST, dirname(page)), { recursive: true, force: true });
+  mkdirSync(join(DIST, dirname(page)), { recursive: true });
+  writeFileSync(join(DIST, page), html);
+}
+
+/** The service worker of the sale page. Its name stays the same, because browsers look for a new version under it. */
+function bundleWorker() {
+  buildSync({
+    entryPoints: [join(ROOT, 'pages/sale/push-worker.ts')],
+    outfile: join(DIST, 'pages/sale/push-worker.js'),
+    bundle: true,
+    minify: true,
+    format: 'iife',
+    target: ['es2022', 'safari15.4'],
+    absWorkingDir: ROOT,
+    logLevel: 'warning',
+  });
+}
+
+/** `pages/sale/main.ts` → `sale` @param {string} path */
+function nameOf(path) {
+  return basename(dirname(path)) + (path.endsWith('.css') ? '-styles' : '');
+}
+
+/** The modules of dist/client, which pages of shops load as they are. */
+function minifyClient() {
+  // Its users bundle it with React.
+  rmSync(join(DIST, 'client/react.js'));
+  mkdirSync(join(DIST, 'client/hashes'), { recursive: true });
+  for (const name of HASHES) {
+    copyFileSync(join(ROOT, 'node_modules/@noble/hashes', name), join(DIST, 'client/hashes', name));
+  }
+  for (const folder of ['client', 'client/hashes']) {
+    for (const name of readdirSync(join(DIST, folder)).filter((file) => file.endsWith('.js'))) {
+      const path = join(DIST, folder, name);
+      const { code } = minifySync(readFileSync(path, 'utf8'), { module: true, compress: true, mangle: true });
+      // Browsers cannot import packages by name.
+      writeFileSync(path, code.replaceAll('"@noble/hashes/sha2.js"', '"./hashes/sha2.js"'));
+    }
+  }
 }

@@ -15,7 +15,7 @@ import { Problem } from './problem.mjs';
 import { hurryStragglers, refuseToLaunch, stopStragglers } from './processes.mjs';
 import { endLeftovers, forgetProcesses, readRunRecord, recordProcess } from './run-record.mjs';
 import { keepSecrets } from './secrets.mjs';
-import { addressOf, keysFrom, readSettings, refuseTakenPort } from './settings.mjs';
+import { addressOf, keysFrom, readSettings, refuseTakenPort, refuseWrongConfig } from './settings.mjs';
 import { secretOf, welcome } from './welcome.mjs';
 
 const MIGRATE_LIMIT_MS = 600_000;
@@ -59,10 +59,17 @@ export class Launcher {
     await refuseTakenPort(settings);
     await prepare(this.#root, this.#terminal);
     const secrets = keepSecrets(settings.dataDir);
-    const { postgresUrl, redisUrl } = await this.#startEngines(settings, secrets);
     const { keys, areOurs } = keysFrom(env, secrets);
-    const engines = { REDIS_URL: redisUrl, DATABASE_URL: postgresUrl };
-    const serviceEnv = { ...env, ...keys, ...engines, PORT: String(settings.port), HOST: settings.host };
+    const ownEnv = {
+      ...env,
+      NODE_ENV: env.NODE_ENV || 'development',
+      ...keys,
+      PORT: String(settings.port),
+      HOST: settings.host,
+    };
+    await refuseWrongConfig(this.#root, ownEnv);
+    const { postgresUrl, redisUrl } = await this.#startEngines(settings, secrets);
+    const serviceEnv = { ...ownEnv, REDIS_URL: redisUrl, DATABASE_URL: postgresUrl };
     await this.#migrate(serviceEnv);
     await this.#startServices(settings, serviceEnv);
     if (settings.withDemo) await this.#makeDemo(settings, keys.ADMIN_API_KEYS);
@@ -183,7 +190,7 @@ export class Launcher {
         env,
         logPath,
       });
-      recordProcess(dataDir, name, service);
+      recordProcess(dataDir, name, { pid: service.pid, ...(name === 'api' ? { address: addressOf(settings) } : {}) });
       return service;
     };
     const beginFirst = async (/** @type {keyof typeof TITLES} */ name) => {

@@ -42,6 +42,8 @@ export function watchLog({ name, path, print }) {
  */
 export function inShort(line) {
   if (line.trim() === '') return undefined;
+  // Lines of LOG_FORMAT=pretty: errors begin with their time, and fields with spaces.
+  if (/^(\[[\d:.]+\] (TRACE|DEBUG|INFO|WARN)| {2})/.test(line)) return undefined;
   if (!line.startsWith('{')) return line;
   if (!/"level":[56]\d/.test(line)) return undefined;
   try {

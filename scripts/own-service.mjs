@@ -28,6 +28,16 @@ export function enginesIn(dataDir) {
 }
 
 /**
+ * Returns the address of the API that `npm start` runs for this directory; undefined if none runs.
+ * @param {string} dataDir
+ * @returns {string | undefined}
+ */
+export function apiIn(dataDir) {
+  const { address, processes } = readRunRecord(dataDir);
+  return processes.api ? address : undefined;
+}
+
+/**
  * Returns the generated secrets of this directory; empty if there are none.
  * @param {string} dataDir
  * @returns {Record<string, string>}

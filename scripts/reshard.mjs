@@ -1,17 +1,7 @@
 // `npm run reshard`: changes the number of shards of Redis, or moves a campaign to another shard (worker/reshard).
-// Engines come from the environment, else from a service that `npm start` runs here.
-import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { dataDirOf, enginesIn } from './own-service.mjs';
+import { runServiceCommand } from './service-command.mjs';
 
-const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const MAIN = join(ROOT, 'dist/worker/reshard-command.js');
-const args = process.argv.slice(2);
-
-if (args.includes('--help') || args.includes('-h')) {
-  process.stdout.write(`usage: npm run reshard -- --campaign <product_id> --to-shard <n>
+const USAGE = `usage: npm run reshard -- --campaign <product_id> --to-shard <n>
        npm run reshard -- --to <number of shards>
 
 With --campaign: moves one campaign to another shard while the sale goes on. Campaigns of its old and its new shard get 503
@@ -23,15 +13,6 @@ workers fill the new shards from Postgres, about ten seconds for 200,000 people.
 
 Both persist the journal before anything moves, so nothing is lost. An interrupted command can be repeated. REDIS_URL and
 DATABASE_URL name the engines; without them those of \`npm start\`. Exit code 0 = done, 1 = stopped, 2 = not begun.
-`);
-  process.exit(0);
-}
-if (!existsSync(MAIN)) {
-  process.stderr.write('there is no build yet: `npm start` makes one, and so does `npm run build`\n');
-  process.exit(2);
-}
-const { status } = spawnSync(process.execPath, [MAIN, ...args], {
-  stdio: 'inherit',
-  env: { ...enginesIn(dataDirOf(ROOT, process.env)), ...process.env },
-});
-process.exit(status ?? 2);
+`;
+
+runServiceCommand('worker/reshard-command.js', USAGE);

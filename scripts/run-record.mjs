@@ -13,8 +13,8 @@ const END_LIMIT_MS = 20_000;
 /** @typedef {(typeof NAMES)[number]} ProcessName */
 /** @typedef {{ pid: number, identity: string }} Recorded */
 /**
- * @typedef {{ ports: { redis?: number, postgres?: number }, processes: Partial<Record<ProcessName, Recorded>> }}
- *   RunRecord
+ * @typedef {{ ports: { redis?: number, postgres?: number }, address?: string,
+ *   processes: Partial<Record<ProcessName, Recorded>> }} RunRecord  address: of the API
  */
 
 /**
@@ -23,8 +23,8 @@ const END_LIMIT_MS = 20_000;
  */
 export function readRunRecord(dataDir) {
   try {
-    const { ports = {}, processes = {} } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8'));
-    return { ports, processes };
+    const { ports = {}, processes = {}, address } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8'));
+    return { ports, processes, address };
   } catch {
     return { ports: {}, processes: {} };
   }
@@ -33,13 +33,14 @@ export function readRunRecord(dataDir) {
 /**
  * @param {string} dataDir
  * @param {ProcessName} name
- * @param {{ pid: number, port?: number }} started
+ * @param {{ pid: number, port?: number, address?: string }} started
  * @returns {void}
  */
-export function recordProcess(dataDir, name, { pid, port }) {
+export function recordProcess(dataDir, name, { pid, port, address }) {
   const record = readRunRecord(dataDir);
   record.processes[name] = { pid, identity: identityOf(pid) ?? '' };
   if (port !== undefined && (name === 'redis' || name === 'postgres')) record.ports[name] = port;
+  if (address !== undefined) record.address = address;
   write(dataDir, record);
 }
 

@@ -30,7 +30,19 @@ try {
 async function takePictures() {
   const product = `pictures-${Date.now()}`;
   const startsAt = new Date(Date.now() + 3_600_000).toISOString();
-  const terms = { name: 'Indomie flash sale', total_limit: 1, hold_seconds: 300, waiting_room: { enabled: true } };
+  const terms = {
+    name: 'Indomie flash sale',
+    total_limit: 1,
+    hold_seconds: 300,
+    waiting_room: { enabled: true },
+    checkout_url: 'https://shop.example/pay/{order_id}',
+    branding: {
+      description: 'Forty packs of Mi Goreng in a box, at half the price. One box for each shopper.',
+      shop_name: 'Warung Malam',
+      price: { amount: 6_250_000, currency: 'IDR' },
+      accent: '#c8102e',
+    },
+  };
   await ask('POST', '/admin/campaigns', secretOf(secrets.ADMIN_API_KEYS), { product_id: product, ...terms });
   const later = `${product}-later`;
   await ask('POST', '/admin/campaigns', secretOf(secrets.ADMIN_API_KEYS), {

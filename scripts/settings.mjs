@@ -1,9 +1,16 @@
 // The environment variables of `npm start` itself. The server reads and checks the others (shared/config).
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { whyNotListen } from './ports.mjs';
 import { Problem } from './problem.mjs';
 
-const KEY_NAMES = /** @type {const} */ (['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS']);
+const KEY_NAMES = /** @type {const} */ ([
+  'ADMIN_API_KEYS',
+  'SERVICE_API_KEYS',
+  'ATTESTATION_KEYS',
+  'TICKET_KEYS',
+  'CHECKOUT_URL_KEYS',
+]);
 
 /**
  * @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, redisUrl: string | undefined,
@@ -66,6 +73,29 @@ export function addressOf({ host, port }) {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * Checks the environment of the services by the rules of the build, before any engine starts.
+ * @param {string} root the repository, with a build
+ * @param {NodeJS.ProcessEnv} env without the URLs of engines that are not started yet
+ * @returns {Promise<void>}
+ */
+export async function refuseWrongConfig(root, env) {
+  const { ConfigError, readConfig } = await import(pathToFileURL(join(root, 'dist/shared/config/config.js')).href);
+  const engines = {
+    REDIS_URL: env.REDIS_URL || 'redis://127.0.0.1:6379',
+    DATABASE_URL: env.DATABASE_URL || 'postgres://127.0.0.1/doorbuster',
+  };
+  try {
+    readConfig({ ...env, ...engines });
+  } catch (error) {
+    if (!(error instanceof Error && error instanceof ConfigError && 'problems' in error)) throw error;
+    throw new Problem('The environment does not fit.', {
+      details: /** @type {string[]} */ (error.problems).join('\n'),
+      remedy: 'See docs/configuration.md.',
+    });
+  }
 }
 
 /**

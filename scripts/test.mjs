@@ -4,7 +4,7 @@
 // PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
 // Files that fail run once more, alone; not with --no-second-chance. --replay=<seed>:<path> repeats the counterexample
 // of a property, in the files that are named beside it.
-import { constants } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
@@ -18,7 +18,7 @@ const STOP_LIMIT_MS = 10_000;
 const POOLER_OPTION = '--pgbouncer';
 // Everything that configures the product; tests set what they need themselves.
 const OURS =
-  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|DATABASE_READ_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
+  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|WORKER_OPS_PORT|LOG_FORMAT|OTEL_.*|SHOP_ORIGINS|SALE_PAGE_.*|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|DATABASE_READ_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
 
 const KAFKA = '--kafka';
 const NO_SECOND_CHANCE = '--no-second-chance';
@@ -125,7 +125,9 @@ async function startEngines({ step, ...terminal }, directory, { pooled, withKafk
   );
   recordProcess(directory, 'redis', redis);
   // The tests kill processes, not machines: without syncing all is as it would be, only faster.
-  const extraArgs = ['fsync=off', 'full_page_writes=off'];
+  // A test file that starts many processes takes dozens of connections; jest.config.mjs says how many run at once.
+  const connections = 200 * availableParallelism();
+  const extraArgs = ['fsync=off', 'full_page_writes=off', `max_connections=${connections}`];
   const postgres = await step(
     'starting Postgres',
     (say) => startPostgres({ dataDir: join(directory, 'postgres'), extraArgs, say }),

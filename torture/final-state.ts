@@ -42,6 +42,10 @@ export type RedemptionRow = {
   slot: number;
   status: string;
   burned: boolean;
+  /** Units that were given back while the reservation kept `qty`. */
+  released_qty: number;
+  refunded_qty: number;
+  burned_qty: number;
   reacquired: boolean;
   line_no: number | null;
   code_no: number | null;
@@ -52,6 +56,10 @@ export type RedemptionRow = {
   payment_ref: string | null;
   idempotency_key: string | null;
 };
+
+/** How many units a reservation had when it was made. */
+export const unitsMade = ({ qty, released_qty, refunded_qty }: RedemptionRow): number =>
+  qty + released_qty + refunded_qty;
 
 export type TicketRow = {
   product_id: string;

@@ -9,6 +9,9 @@ export type CallKind =
   | 'confirm'
   | 'release'
   | 'refund'
+  /** A part of the units: the reservation keeps others. */
+  | 'release_part'
+  | 'refund_part'
   | 'validate'
   | 'redeem'
   | 'create'

@@ -125,7 +125,7 @@ function canReconcile() {
  * @param {import('./run.js').RunResult} result
  * @returns {number} the exit code
  */
-function report({ print }, { seed, minutes, faults, replicas, perSecond }, result) {
+function report({ print }, { seed, minutes, faults, replicas, shards, perSecond }, result) {
   for (const line of result.report) print(line);
   for (const failure of result.failures) print(`this program failed: ${failure}`);
   if (result.violations.length === 0 && result.failures.length === 0) {
@@ -134,7 +134,10 @@ function report({ print }, { seed, minutes, faults, replicas, perSecond }, resul
   }
   const only = faults === null ? '' : ` --faults ${faults.join(',') || 'none'}`;
   const waits = replicas === 0 ? '' : ` --replicas ${replicas}`;
+  const parts = shards === 1 ? '' : ` --shards ${shards}`;
   print(`FAILED  ${result.violations.length} violations`);
-  print(`again:  npm run torture -- --seed ${seed} --minutes ${minutes} --rate ${perSecond}${only}${waits} --keep`);
+  print(
+    `again:  npm run torture -- --seed ${seed} --minutes ${minutes} --rate ${perSecond}${only}${waits}${parts} --keep`,
+  );
   return result.violations.length > 0 ? 1 : 2;
 }

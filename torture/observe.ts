@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import type pg from 'pg';
 import type { ProductId } from '../shared/domain/ids.js';
+import { type ShardCount, shardPrefix } from '../shared/domain/shards.js';
+import { readSharding } from '../shared/postgres/installation.js';
 import { keys } from '../shared/redis/keys.js';
+import { ShardMap } from '../shared/shards/shard-map.js';
 import type { Cluster } from './cluster/cluster.js';
 import type { Caller } from './crowd/caller.js';
 import type { FinalState, LedgerVerdict, Stats } from './final-state.js';
@@ -25,7 +28,7 @@ export async function observe(cluster: Cluster, caller: Caller, history: History
       ...rows,
       ledgers: await readLedgers(cluster, products),
       stats: await readStats(cluster, caller, products),
-      lines: await readLines(cluster, products),
+      lines: await readLines(cluster, client, products),
       standings: await readStandings(caller, history.calls),
     };
   } finally {
@@ -40,7 +43,7 @@ async function readRows(client: pg.Client) {
        (waiting_room->>'presence_seconds')::int as presence_seconds from campaigns order by no`,
   );
   const redemptions = await all<FinalState['redemptions'][number]>(
-    `select product_id, redemption_id::text, user_id, order_id, qty, slot, r.status, r.burned, reacquired, line_no::float8, code_no,
+    `select product_id, redemption_id::text, user_id, order_id, qty, slot, r.status, r.burned, released_qty, refunded_qty, burned_qty, reacquired, line_no::float8, code_no,
        ${ms('reserved_at')}, ${ms('pay_before')}, ${ms('released_at')}, reason, payment_ref, idempotency_key
      from redemptions r join campaigns using (campaign_id) order by reserved_at`,
   );
@@ -94,11 +97,23 @@ async function readStats(cluster: Cluster, caller: Caller, products: readonly st
   return found;
 }
 
-async function readLines(cluster: Cluster, products: readonly string[]): Promise<Record<string, string[]>> {
+async function readLines(
+  cluster: Cluster,
+  client: pg.Client,
+  products: readonly string[],
+): Promise<Record<string, string[]>> {
   const redis = cluster.redis.client(cluster.redis.primary);
+  const count = cluster.options.shards as ShardCount;
+  const map = new ShardMap(count);
+  map.replace(await readSharding(client));
   try {
     const lines: Record<string, string[]> = {};
-    for (const product of products) lines[product] = await redis.zrange(keys.line(product as ProductId), '0', '-1');
+    for (const product of products as ProductId[]) {
+      const shards = Array.from({ length: map.bucketsOf(product) }, (_, bucket) => map.shardOf(product, bucket));
+      const line = keys.line(product);
+      const parts = shards.map((shard) => redis.zrange(shardPrefix(shard, count, false) + line, '0', '-1'));
+      lines[product] = (await Promise.all(parts)).flat();
+    }
     return lines;
   } finally {
     redis.disconnect();

@@ -21,6 +21,7 @@ export type RunOptions = {
   /** null = the usual mix */
   faults: string[] | null;
   replicas: number;
+  shards: number;
   perSecond: number;
   folder: string;
   /** Whether `npm run reconcile` exists, which makes Postgres whole after it was restored. */
@@ -50,15 +51,15 @@ type Kept = { final: FinalState; campaigns: CampaignFacts[] };
 
 /** One run: cluster, crowd and faults, then the judgement of the whole history. */
 export async function runTorture(options: RunOptions, tools: Tools): Promise<RunResult> {
-  const { seed, minutes, folder, replicas } = options;
+  const { seed, minutes, folder, replicas, shards } = options;
   mkdirSync(folder, { recursive: true });
   const random = new Random(`torture-${seed}`);
   const plan = planFaults(random.fork('faults'), minutes * 60_000, options);
   writeFileSync(join(folder, 'plan.json'), `${JSON.stringify({ ...options, plan }, null, 2)}\n`);
   const history = new History(join(folder, HISTORY));
   const movesClocks = plan.some(({ lane }) => lane === 'clock');
-  const cluster = await Cluster.start({ folder, replicas, movesClocks }, tools, history);
-  const crowd = new Crowd(cluster, history, random.fork('crowd'), options);
+  const cluster = await Cluster.start({ folder, replicas, shards, movesClocks }, tools, history);
+  const crowd = new Crowd(cluster, history, random.fork('crowd'), { ...options, buckets: shards });
   try {
     const nemesis = new Nemesis(cluster, history, random.fork('nemesis'), folder, tools.print);
     await openProbe(crowd.caller(PREPARE_LIMIT_MS));

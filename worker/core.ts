@@ -4,13 +4,15 @@ import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
-import { projectRoot } from '../shared/config/project-root.js';
+import { projectRoot, serviceVersion } from '../shared/config/project-root.js';
 import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
+import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
+import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
@@ -33,7 +35,7 @@ export type WorkerShard = Shard & {
    * entries are still in the journal, and a campaign is archived only after the journal has been persisted.
    */
   filler: SaleStore;
-  /** Whether a campaign is in this shard. */
+  /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
 };
 
@@ -44,6 +46,8 @@ export type Core = {
   config: Config;
   log: Log;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing: Tracing | null;
   life: Lifecycle;
   shards: Shards<WorkerShard>;
   /** The connection of BullMQ. */
@@ -62,9 +66,21 @@ export type Core = {
 };
 
 /** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
-export function connect(config: Config, log: Log, life: Lifecycle): Core {
+export async function connect(config: Config, log: Log, life: Lifecycle): Promise<Core> {
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics(false);
+  const version = serviceVersion();
+  metrics.describeBuild('worker', version);
+  // First, so that it stops last and sends the spans of what stops before it.
+  const tracing = await openTracing({
+    settings: config.tracing,
+    limits: LIMITS,
+    component: 'worker',
+    version,
+    metrics,
+    log,
+    life,
+  });
   const openPool = connectPostgres(config, life);
   const database = openPool({
     name: 'doorbuster-worker',
@@ -86,13 +102,14 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
           connections: Math.min(config.shards, RECOVERIES),
           statementMs: LIMITS.persistStatementMs,
         });
+  const heartbeats = new Heartbeats(historyDatabase);
   const map = new ShardMap(config.shards);
   const all = Array.from({ length: config.shards }, (_, index): WorkerShard => {
     const shard = connectShard({
-      ...{ processId: name, kind: 'worker' as const, index, config, map, historyDatabase, log, life },
+      ...{ processId: name, kind: 'worker' as const, index, config, map, historyDatabase, heartbeats, log, life },
       commitsWaiting: 0,
     });
-    const has = (product: ProductId) => map.shardOf(product) === index;
+    const has = (product: ProductId) => map.bucketIn(product, index) !== null;
     return { ...shard, ...createSaleStores(config, database, shard), has };
   });
   const shards = new Shards(all, map);
@@ -102,11 +119,12 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
   );
   life.add('job queues', { stop: () => queues.close() });
   return {
-    ...{ name, config, log, metrics, life, shards, jobs, database, openPool, historyDatabase, lockDatabase, queues },
+    ...{ name, config, log, metrics, tracing, life, shards, jobs, queues },
+    ...{ database, openPool, historyDatabase, lockDatabase },
     clock: shards.home.clock,
     sales: new Sales(
       all.map(({ sale }) => sale),
-      (product) => map.shardOf(product),
+      map,
     ),
   };
 }

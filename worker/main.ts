@@ -1,6 +1,6 @@
 import { readConfigOrExit } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
-import { createLog } from '../shared/observability/log.js';
+import { openLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
 import { startWorker } from './composition.js';
 
@@ -9,7 +9,7 @@ import { startWorker } from './composition.js';
  * number of workers may run.
  */
 const config = readConfigOrExit();
-const log = createLog('worker', config.logLevel);
+const log = await openLog('worker', config);
 exitOnUncaught(log);
 try {
   stopOnSignals(await startWorker(config, log), log, LIMITS.stopMs);

@@ -1,10 +1,15 @@
 import { LIMITS } from '../shared/config/limits.js';
 import type { HomeSweepName, QueueName, ShardSweepName } from '../shared/contracts/jobs.js';
+import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { PaymentEventsTable } from '../shared/postgres/payment-events.js';
+import { PushSubscriptions } from '../shared/postgres/push-subscriptions.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
+import { SaleMinutes } from '../shared/postgres/sale-minutes.js';
+import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import type { Processor } from '../shared/queues/queues.js';
 import { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
@@ -18,6 +23,9 @@ import { maintainLines } from './maintain-line/maintain-line.js';
 import { promoteWaiting } from './promote/promote.js';
 import type { Events } from './publish-outbox/publish-outbox.module.js';
 import type { Refilling } from './recovery/recovery.module.js';
+import { removeExpired } from './retention/retention.js';
+import { retentionOf } from './retention/retention.module.js';
+import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
 import type { Sweep } from './sweeps/sweeps.js';
 import { watchVelocity } from './velocity/watch-velocity.js';
@@ -39,7 +47,7 @@ export function createProcessors(
     promote: {
       concurrency: 4,
       run: ({ productId }) =>
-        promoteWaiting(sales.of(productId as ProductId), metrics, log, productId as ProductId, LIMITS),
+        promoteWaiting(sales.of(productId as ProductId, FIRST_BUCKET), metrics, log, productId as ProductId, LIMITS),
     },
     reconcile: { concurrency: 1, run: reconcile },
     // Endpoints do not wait for each other. An endpoint that hangs occupies one of the eight places until the delivery
@@ -55,7 +63,7 @@ export function createProcessors(
  * does not compile.
  */
 export function createShardSweeps(
-  { database, metrics }: Core,
+  { database, metrics, sales, shards }: Core,
   { index, sale, commands, clock, has, log }: WorkerShard,
   { archive, refilling: { preheat } }: SweepsDeps,
 ): { [Name in ShardSweepName]: Sweep } {
@@ -65,7 +73,7 @@ export function createShardSweeps(
   const velocity = {
     store: new VelocityStore(commands),
     policies: new CampaignPolicies(database),
-    ...{ sale, metrics, log, limits: LIMITS },
+    ...{ sales, metrics, log, limits: LIMITS },
   };
   return {
     expire: {
@@ -79,7 +87,18 @@ export function createShardSweeps(
     schedule: {
       everyMs: LIMITS.scheduleEveryMs,
       run: () =>
-        keepSchedule({ sale, copy, campaigns, has, log, nowMs: clock.nowMs(), limits: LIMITS, preheat, ahead }),
+        keepSchedule({
+          sale,
+          copy,
+          campaigns,
+          has,
+          divided: () => shards.map.divided.keys(),
+          log,
+          nowMs: clock.nowMs(),
+          limits: LIMITS,
+          preheat: (one) => preheat(one, index),
+          ahead,
+        }),
     },
     velocity: { everyMs: LIMITS.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
     archive: { everyMs: LIMITS.archiveEveryMs, run: () => archive.runOf(index) },
@@ -96,13 +115,34 @@ export function createHomeSweeps(
     codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
     reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile({}) },
     prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
+    minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core) },
   };
 }
 
-async function prune({ config, database, queues }: Core, events: Events, archive: Archiving): Promise<void> {
+async function prune(core: Core, events: Events, archive: Archiving): Promise<void> {
+  const { config, database, queues } = core;
   await events.prune();
   await archive.prune();
   await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, LIMITS);
   await forgetRuleBans(new BansTable(database), LIMITS);
+  await new PaymentEventsTable(database).prune(
+    config.retention.paymentEventsDays * 86_400_000,
+    LIMITS.paymentEventsBatch,
+  );
+  await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);
   await queues.removeIntervals();
+  await removeExpired(retentionOf(core));
+}
+
+async function fillMinutes({ config, database, log }: Core): Promise<void> {
+  const cursor = new JournalCursor(database, 0, config.shards > 1);
+  await fillSaleMinutes({
+    minutes: new SaleMinutes(database),
+    lock: async (client) => {
+      await cursor.lock(client);
+      await cursor.lockWrites(client);
+    },
+    log,
+    limits: LIMITS,
+  });
 }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { ConfigError, readCommandConfig } from '../shared/config/config.js';
+import { LIMITS } from '../shared/config/limits.js';
+import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import { SHARD_COUNTS } from '../shared/domain/shards.js';
 import { Lifecycle } from '../shared/observability/lifecycle.js';
 import { createLog } from '../shared/observability/log.js';
@@ -11,14 +13,25 @@ import { keys } from '../shared/redis/keys.js';
 import { type Core, connect, type WorkerShard } from './core.js';
 import type { Persist } from './persist/persist.js';
 import { persistModule } from './persist/persist.module.js';
+import type { PlannedOutages } from './recovery/planned-outages.js';
 import { createRecovery } from './recovery/recovery.module.js';
 import { RedisFill } from './recovery/redis-fill.js';
-import { changeShards, clearOldShards, type OldShard, requireNoWorkers } from './reshard/change-shards.js';
+import {
+  changeShards,
+  clearOldShards,
+  type OldShard,
+  requireNoWorkers,
+  requireShardsForBuckets,
+  TooFewShards,
+} from './reshard/change-shards.js';
 import { moveCampaign, recordsOf } from './reshard/move-campaign.js';
 
 /** `npm run reshard`: changes the number of shards, or moves one campaign (scripts/reshard.mjs has the usage). */
 const REACHED_WITHIN_MS = 15_000;
 const LOOK_AGAIN_MS = 20;
+
+/** The command cannot be done as it was given, so a repetition does not help. */
+class Mistake extends Error {}
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const wanted = options();
@@ -26,17 +39,17 @@ const { config, installed, isLeft } = await configuration();
 // Everything else that a worker logs is of no use here.
 const log = createLog('reshard', 'error');
 const life = new Lifecycle(log);
-const core = connect(config, log, life);
+const core = await connect(config, log, life);
 const persists = persistModule(core, { publish: () => {} });
-const recoveries = core.shards.all.map(
-  (shard) => createRecovery(core, shard, persists[shard.index] as Persist).recovery,
-);
+const outages = core.shards.all.map((shard) => createRecovery(core, shard, persists[shard.index] as Persist).outages);
 try {
   await life.start();
   if (wanted.kind === 'change') await change(wanted.shards);
   else await move(wanted.product, wanted.shard);
 } catch (error) {
-  process.stderr.write(`stopped: ${error instanceof Error ? error.message : error}\nRepeat the command.\n`);
+  const isHopeless = error instanceof Mistake || error instanceof TooFewShards;
+  const advice = isHopeless ? '' : 'Repeat the command.\n';
+  process.stderr.write(`stopped: ${error instanceof Error ? error.message : error}\n${advice}`);
   process.exitCode = 1;
 } finally {
   await life.quiet();
@@ -53,6 +66,7 @@ async function change(shards: number): Promise<void> {
   } else if (shards === installed) {
     return void say(`this installation has ${shards} shards already`);
   } else {
+    await requireShardsForBuckets(core.database, shards);
     await requireNoWorkers(core.database, core.name);
     await changeShards(core.database, core.name, old, shards, say);
   }
@@ -62,7 +76,7 @@ async function change(shards: number): Promise<void> {
 function oldShard({ index, filler }: WorkerShard): OldShard {
   const fill = new RedisFill(filler.scripts);
   return {
-    retire: async () => (await (recoveries[index] as Recovery).retire()).generation,
+    retire: async () => (await (outages[index] as PlannedOutages).retire()).generation,
     clear: async () => {
       const token = `${core.name}-left`;
       await fill.begin(token);
@@ -74,23 +88,26 @@ function oldShard({ index, filler }: WorkerShard): OldShard {
 }
 
 async function move(product: string, index: number): Promise<void> {
+  if (isLeft) throw new Mistake(`first complete the change: npm run reshard -- --to ${installed}`);
   const campaign = await new CampaignsTable(core.database).find(product);
-  if (!campaign) throw new Error(`there is no campaign for ${product}`);
+  if (!campaign) throw new Mistake(`there is no campaign for ${product}`);
+  if (campaign.buckets > 1)
+    throw new Mistake(`${product} is divided into ${campaign.buckets} buckets, which are in other shards already`);
   core.shards.map.replace(await readSharding(core.database));
-  const from = core.shards.of(campaign.productId);
+  const from = core.shards.of(campaign.productId, FIRST_BUCKET);
   const to = core.shards.all[index];
-  if (!to) throw new Error(`there is no shard ${index}: this installation has 0 to ${core.shards.all.length - 1}`);
-  if (isLeft) throw new Error(`first complete the change: npm run reshard -- --to ${installed}`);
+  if (!to) throw new Mistake(`there is no shard ${index}: this installation has 0 to ${core.shards.all.length - 1}`);
   if (from === to) {
     for (const shard of core.shards.all)
-      if (shard !== to) await (recoveries[shard.index] as Recovery).discard(campaign);
+      if (shard !== to) await (outages[shard.index] as PlannedOutages).discard(campaign);
     return void say(`${product} is in shard ${index} already`);
   }
   await Promise.all([reached(from), reached(to)]);
   say(`${product} moves from shard ${from.index} to shard ${to.index}`);
-  const [taken, given] = [recoveries[from.index], recoveries[to.index]] as [Recovery, Recovery];
+  const [taken, given] = [outages[from.index], outages[to.index]] as [PlannedOutages, PlannedOutages];
   await moveCampaign(campaign, {
     processId: core.name,
+    shards: installed,
     from: {
       giveAway: (keyNames, steps) => taken.giveAway(keyNames, steps),
       histories: from.histories,
@@ -100,8 +117,6 @@ async function move(product: string, index: number): Promise<void> {
     say,
   });
 }
-
-type Recovery = (typeof recoveries)[number];
 
 /** @throws Error when the shard is not in service */
 async function reached({ index, gate }: WorkerShard): Promise<void> {
@@ -124,7 +139,7 @@ async function configuration(): Promise<{ config: Core['config']; installed: num
       name: 'doorbuster-reshard',
       connections: 1,
       statementMs: 10_000,
-      connectMs: 3_000,
+      connectMs: LIMITS.commandConnectMs,
       onError: () => {},
     });
     const { shards, left } = await readSharding(database).finally(() => database.close());
@@ -142,9 +157,10 @@ function options(): { kind: 'change'; shards: number } | { kind: 'move'; product
       options: { to: { type: 'string' }, campaign: { type: 'string' }, 'to-shard': { type: 'string' } },
     });
     const { to, campaign, 'to-shard': shard } = values;
-    if (to !== undefined && campaign === undefined && (SHARD_COUNTS as readonly number[]).includes(Number(to)))
+    const isAlone = campaign === undefined && shard === undefined;
+    if (to !== undefined && isAlone && (SHARD_COUNTS as readonly number[]).map(String).includes(to))
       return { kind: 'change', shards: Number(to) };
-    if (campaign !== undefined && shard !== undefined && /^\d+$/.test(shard))
+    if (campaign !== undefined && to === undefined && shard !== undefined && /^\d+$/.test(shard))
       return { kind: 'move', product: campaign, shard: Number(shard) };
     process.stderr.write(
       `usage: npm run reshard -- --to ${SHARD_COUNTS.join('|')}\n       npm run reshard -- --campaign <product_id> --to-shard <n>\n`,

@@ -1,10 +1,21 @@
+import type { Request } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
+import { ACTORS } from '../../shared/domain/actors.js';
+import { MAX_BUCKETS } from '../../shared/domain/buckets.js';
+import { canIssue } from '../../shared/domain/regions.js';
+import { ApiKeysTable } from '../../shared/postgres/api-keys.js';
 import { BansTable } from '../../shared/postgres/bans.js';
+import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { CodeJobs } from '../../shared/postgres/code-jobs.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
+import { OperatorSessionsTable } from '../../shared/postgres/operator-sessions.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
+import { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
+import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
@@ -15,6 +26,7 @@ import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
+import { auditRoute } from './audit.route.js';
 import { BanDesk } from './bans.js';
 import { banRoutes } from './bans.route.js';
 import { Campaigns } from './campaigns.js';
@@ -23,15 +35,24 @@ import { Codes } from './codes.js';
 import { codeRoutes } from './codes.route.js';
 import { DuplicatePayments } from './duplicate-payments.js';
 import { duplicatePaymentsRoute } from './duplicate-payments.route.js';
+import { hideRoutes } from './hide.route.js';
+import { historyRoute } from './history.route.js';
 import { jobBoardRoutes } from './job-board.route.js';
+import { KeyDesk } from './keys.js';
+import { keyRoutes } from './keys.route.js';
 import { connectReplica, type Replica } from './large-reads.js';
 import { lineRoute } from './line.route.js';
+import { LoginCookies, LoginDesk } from './login.js';
+import { loginRoutes } from './login.route.js';
+import { Issuer } from './oidc.js';
 import { OverviewReader } from './overview.js';
 import { overviewRoute } from './overview.route.js';
 import { reconcileRoute } from './reconcile.route.js';
 import { redemptionsRoute } from './redemptions.route.js';
 import { sessionRoutes } from './session.route.js';
 import { statsRoute } from './stats.route.js';
+import { termsHistoryRoute } from './terms-history.js';
+import { TotalsReader } from './totals.js';
 import { Webhooks } from './webhooks.js';
 import { webhookRoutes } from './webhooks.route.js';
 
@@ -52,16 +73,22 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     queues,
     shards: shards.all.map(({ index, commands, journal }) => ({ index, journal, relay: new RelayLease(commands, '') })),
     clock,
-  });
-  const webhooks = new Webhooks(database, new WebhookEndpoints(database), {
-    allowPrivate: config.webhookAllowPrivate,
-    maxEndpoints: LIMITS.webhookEndpoints,
+    totals: new TotalsReader(database, sales, () => clock.nowMs()),
   });
   const desk = new BanDesk(new BansTable(database), guards.abuse.bans, log, () => clock.nowMs());
   const answers = new JobResults(shards.home.commands);
   return [
     ...campaignRoutes({ campaigns, table, apiKeys, clock, log }),
-    statsRoute({ campaigns, shards, redemptions, apiKeys }),
+    ...hideRoutes({ campaigns, table, apiKeys, log }),
+    historyRoute({
+      campaigns,
+      database,
+      reads: replica.readsOf(database, (reads) => new SaleMinutes(reads)),
+      apiKeys,
+      nowMs: () => clock.nowMs(),
+    }),
+    termsHistoryRoute({ campaigns, database, apiKeys }),
+    statsRoute({ campaigns, sales, shards, redemptions, apiKeys }),
     redemptionsRoute(
       campaigns,
       replica.readsOf(database, (reads) => new RedemptionsTable(reads)),
@@ -69,9 +96,11 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     ),
     duplicatePaymentsRoute({ campaigns, duplicatePayments: new DuplicatePayments(database), apiKeys }),
     ...createCodeRoutes(core, guards, { campaigns, queues, replica }),
-    ...webhookRoutes({ webhooks, apiKeys, log }),
+    ...createWebhookRoutes(core, guards, table),
     ...banRoutes({ desk, apiKeys, log }),
     ...createSessionRoutes(core, guards),
+    ...createKeyRoutes(core, guards),
+    auditRoute({ database, apiKeys }),
     lineRoute({ campaigns, sales, apiKeys }),
     overviewRoute({ overview, sales, apiKeys }),
     ...jobBoardRoutes(queues, apiKeys),
@@ -107,18 +136,25 @@ function createCampaigns(
       aliveMs: () => shards.home.watch.aliveMs,
     }),
     queues,
-    commitsOf: (product) => shards.of(product).commits,
+    commitsOf: (product, bucket) => shards.of(product, bucket).commits,
+    buckets: new CampaignBuckets(database),
     acknowledgements,
     codes: new CodesTable(database),
     codeNotifications: new CodeNotifications(shards.home.commands, LIMITS),
     termsNotifications,
     policies,
-    limits: { ...LIMITS, mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null) },
+    limits: {
+      ...LIMITS,
+      mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null),
+      shards: config.shards,
+      mayUseHttp: !config.production,
+      maySignLinks: config.checkoutUrlKeys.length > 0,
+    },
   });
 }
 
 function createCodeRoutes(
-  { log, database, openPool }: Core,
+  { config, log, database, openPool }: Core,
   { auth: { apiKeys } }: Guards,
   { campaigns, queues, replica }: { campaigns: Campaigns; queues: JobQueues; replica: Replica },
 ): Route[] {
@@ -134,18 +170,78 @@ function createCodeRoutes(
     transferJobs: new CodeJobs(transfers),
     codes: new CodesTable(database),
     queues,
+    canIssue: (prefix) => config.regions === null || canIssue(config.regions.own, prefix, config.regions.layout),
     limits: LIMITS,
   });
   const transferCodes = replica.transfersOf(transfers, (reads) => new CodesTable(reads));
   return codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits: LIMITS });
 }
 
-function createSessionRoutes({ config, metrics, log }: Core, { auth: { apiKeys, sessions } }: Guards): Route[] {
-  return sessionRoutes({
-    sessions,
+function createWebhookRoutes(
+  { config, database, clock, metrics, log }: Core,
+  { auth: { apiKeys } }: Guards,
+  campaigns: CampaignsTable,
+): Route[] {
+  const webhooks = new Webhooks({
+    database,
+    endpoints: new WebhookEndpoints(database),
+    replays: new WebhookReplays(),
+    parking: new WebhookParking(database),
+    attempts: new WebhookAttempts(database),
+    campaigns,
+    clock,
+    source: config.eventSource,
+    limits: { ...LIMITS, allowPrivate: config.webhookAllowPrivate, maxEndpoints: LIMITS.webhookEndpoints },
+  });
+  return webhookRoutes({
+    webhooks,
     apiKeys,
-    logins: new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.callersKept),
+    tests: new LocalQuota(LIMITS.webhookTestsPerMinute, 60_000, 1),
     onLimited: (policy) => metrics.limited.inc({ policy }),
     log,
   });
+}
+
+function createKeyRoutes({ config, database, clock, log }: Core, { auth }: Guards): Route[] {
+  const configured = [...config.adminKeys, ...config.serviceKeys].map(({ name }) => name);
+  const reserved = [...configured, ...Object.values(ACTORS)];
+  const desk = new KeyDesk({
+    table: new ApiKeysTable(database),
+    cache: auth.storedKeys,
+    reserved,
+    nowMs: () => clock.nowMs(),
+    log,
+    limits: LIMITS,
+  });
+  return keyRoutes({ desk, apiKeys: auth.apiKeys, log });
+}
+
+function createSessionRoutes(core: Core, { auth }: Guards): Route[] {
+  const { config, metrics, log, database, clock } = core;
+  const { apiKeys, sessions, named } = auth;
+  const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  const logins = new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.callersKept);
+  const common = { sessions, maxBuckets: Math.min(config.shards, MAX_BUCKETS), logins, onLimited, log };
+  if (!config.oidc || !named) return sessionRoutes({ ...common, endNamed: null });
+  const nowMs = () => clock.nowMs();
+  const table = new OperatorSessionsTable(database, LIMITS.operatorIdleMs);
+  const desk = new LoginDesk({ table, named, limits: LIMITS });
+  const endNamed = async (req: Request, name: string) => {
+    const session = named.of(req);
+    if (session) await desk.end(session.id, 'operator.logout', { name, requestId: req.requestId });
+  };
+  return [
+    ...sessionRoutes({ ...common, endNamed }),
+    ...loginRoutes({
+      issuer: new Issuer({ config: config.oidc, production: config.production, nowMs, log, limits: LIMITS }),
+      desk,
+      cookies: new LoginCookies(config.ticketKeys, LIMITS.loginMs, nowMs),
+      apiKeys,
+      logins: new LocalQuota(LIMITS.loginsPerMinute, 60_000, LIMITS.callersKept),
+      returns: new LocalQuota(LIMITS.returnsPerLogin, LIMITS.loginMs, LIMITS.callersKept),
+      onLimited,
+      limits: LIMITS,
+      log,
+    }),
+  ];
 }

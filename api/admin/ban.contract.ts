@@ -39,15 +39,17 @@ export const banQuery = z.object({
   cursor: z.uuid().optional().describe('from the `Link` of the previous page'),
 });
 
-export const banData = z.object({
-  id: z.uuid(),
-  effect: z.enum(BAN_EFFECTS),
-  kind: z.enum(BAN_KINDS),
-  subject: z.string(),
-  until: z.iso.datetime().nullable(),
-  reason: z.string(),
-  actor: z.string().describe('an operator, or `rule:` and the name of the rule'),
-  created_at: z.iso.datetime(),
-  lifted_at: z.iso.datetime().nullable(),
-  lifted_by: z.string().nullable(),
-});
+export const banData = z
+  .object({
+    id: z.uuid(),
+    effect: z.enum(BAN_EFFECTS),
+    kind: z.enum(BAN_KINDS),
+    subject: z.string(),
+    until: z.iso.datetime().nullable(),
+    reason: z.string(),
+    actor: z.string().describe('an operator, or `rule:` and the name of the rule'),
+    created_at: z.iso.datetime(),
+    lifted_at: z.iso.datetime().nullable(),
+    lifted_by: z.string().nullable(),
+  })
+  .meta({ id: 'Ban' });

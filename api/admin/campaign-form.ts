@@ -4,7 +4,15 @@ import { type CampaignTerms, givenTerms, storedTerms, termsOf } from '../../shar
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { invalidFields } from '../http/validate.js';
-import type { AmendBody, CampaignBody, CampaignData, rules as ruleFields } from './campaign.contract.js';
+import {
+  type AmendBody,
+  absentHoldProblem,
+  type CampaignBody,
+  type CampaignData,
+  NO_PRESENCE,
+  ONE_UNIT,
+  type rules as ruleFields,
+} from './campaign.contract.js';
 
 /** Between what an operator sends and sees, and the campaign as the project has it. */
 
@@ -19,7 +27,8 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
     ends_at: body.ends_at === null ? null : moment(body.ends_at, zone, 'end'),
   });
   checkWindow(terms);
-  const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
+  const { checkout_url, extend_seconds, branding, require_token, risk, audience, stacking, uniform_refusals, limits } =
+    body;
   return {
     ...terms,
     productId: body.product_id as ProductId,
@@ -27,7 +36,18 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
     code: body.code,
     totalLimit: body.total_limit,
     status: body.draft ? 'draft' : startsAt > now ? 'scheduled' : 'open',
-    rules: { require_token, risk, audience, stacking, uniform_refusals, limits },
+    buckets: body.buckets,
+    rules: {
+      checkout_url,
+      extend_seconds,
+      branding,
+      require_token,
+      risk,
+      audience,
+      stacking,
+      uniform_refusals,
+      limits,
+    },
   };
 }
 
@@ -50,8 +70,25 @@ export function amendedTerms(
   const endsAt = amendedEnd(current.endsAt, body.ends_at, zone);
   const terms = { ...current, ...givenTerms({ ...body, starts_at: startsAt, ends_at: endsAt }) };
   checkWindow(terms);
-  const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
-  const changed = Object.entries({ require_token, risk, audience, stacking, uniform_refusals, limits });
+  if (current.buckets > 1 && terms.maxQty > 1) throw invalidFields({ pointer: '#/max_qty', detail: ONE_UNIT });
+  if (current.buckets > 1 && terms.waitingRoom.presenceSeconds !== null)
+    throw invalidFields({ pointer: '#/waiting_room/presence_seconds', detail: NO_PRESENCE });
+  const { absentHoldSeconds, presenceSeconds } = terms.waitingRoom;
+  const problem = absentHoldProblem(absentHoldSeconds, presenceSeconds, terms.holdSeconds);
+  if (problem) throw invalidFields({ pointer: '#/waiting_room/absent_hold_seconds', detail: problem });
+  const { checkout_url, extend_seconds, branding, require_token, risk, audience, stacking, uniform_refusals, limits } =
+    body;
+  const changed = Object.entries({
+    checkout_url,
+    extend_seconds,
+    branding,
+    require_token,
+    risk,
+    audience,
+    stacking,
+    uniform_refusals,
+    limits,
+  });
   return {
     terms,
     rules: { ...current.rules, ...Object.fromEntries(changed.filter(([, value]) => value !== undefined)) },
@@ -75,8 +112,13 @@ export function campaignView(campaign: StoredCampaign): CampaignData {
     ends_at: ends_at?.toISOString() ?? null,
     ends_at_local: ends_at && localTime(ends_at, campaign.timeZone),
     ...rules,
-    buckets: 1,
+    // Campaigns of earlier versions have none.
+    checkout_url: rules.checkout_url ?? null,
+    extend_seconds: rules.extend_seconds ?? 0,
+    branding: rules.branding ?? null,
+    buckets: campaign.buckets,
     status: campaign.status,
+    hidden: campaign.hidden,
     version: campaign.termsVersion,
     created_at: campaign.createdAt.toISOString(),
     updated_at: campaign.updatedAt.toISOString(),

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
+import { nextCursor } from '../../shared/postgres/campaign-list.js';
 import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -12,20 +13,22 @@ import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
+import { previewChange, previewNew } from './campaign-preview.js';
 import { type Campaigns, OPERATOR_ACTIONS, type Operator, type OperatorAction } from './campaigns.js';
+import { filterOf, listCursor, listFields, nextPage } from './list.contract.js';
+import { changeData } from './terms-history.js';
 
 const id = z.object({ id: campaignId });
-/** Postgres numbers campaigns with four bytes. */
-const MAX_CAMPAIGN_NO = 2_147_483_647;
 const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(100),
-  cursor: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_CAMPAIGN_NO)
-    .optional()
-    .describe('from the `Link` of the previous page'),
+  cursor: listCursor.describe('from the `Link` of the previous page'),
+  ...listFields,
+});
+const previewQuery = z.object({
+  preview: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe('true: nothing is stored, the response is what would be'),
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
 const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'campaign_conflict'] as const;
@@ -59,6 +62,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     defineRoute(
       {
         ...admin,
+        operationId: `${name}Campaign`,
         method: 'post',
         path: `/admin/campaigns/:id/${name}`,
         summary,
@@ -81,12 +85,23 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     defineRoute(
       {
         ...admin,
+        operationId: 'createCampaign',
         method: 'post',
         path: '/admin/campaigns',
         summary: 'Create a campaign',
         description: 'It opens at once if `starts_at` is not in the future and the campaign is not a draft.',
+        query: previewQuery,
         body: campaignBody,
+        bodyExample: {
+          product_id: 'flash-indomie-2026',
+          name: 'Indomie flash sale',
+          total_limit: 100,
+          starts_at: '2026-11-27T20:00:00Z',
+          hold_seconds: 300,
+          waiting_room: { enabled: true, max_size: 10_000 },
+        },
         answers: {
+          200: { description: 'The preview of a campaign, without a true id.', data: campaignData },
           201: {
             description: 'Created; `Location` is the URL of the campaign.',
             data: campaignData,
@@ -98,8 +113,11 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
       async (call) => {
         const { req } = call;
         const operator = operatorOf(req);
+        const { preview } = validate(previewQuery, req.query);
         const body = validate(campaignBody, await readJson(req));
-        const campaign = await campaigns.create(body, operator, new Date(deps.clock.nowMs()));
+        const now = new Date(deps.clock.nowMs());
+        if (preview === 'true') return call.reply(200, await previewNew(deps.table, body, now));
+        const campaign = await campaigns.create(body, operator, now);
         log.info(
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },
           'campaign.create',
@@ -110,9 +128,11 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     defineRoute(
       {
         ...admin,
+        operationId: 'listCampaigns',
         method: 'get',
         path: '/admin/campaigns',
-        summary: 'List campaigns, newest first',
+        summary: 'List campaigns',
+        description: 'Newest first, without hidden ones, unless the query says otherwise.',
         query: listQuery,
         answers: {
           200: {
@@ -126,19 +146,22 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
       async (call) => {
         const { req } = call;
         apiKeys.require(req, 'admin');
-        const { limit, cursor } = validate(listQuery, req.query);
-        const page = await deps.table.list(limit, cursor ?? null);
-        const next = page.length === limit ? (page.at(-1)?.no ?? null) : null;
+        const wanted = validate(listQuery, req.query);
+        const { limit, cursor = null } = wanted;
+        const filter = filterOf(wanted);
+        const page = await deps.table.list(filter, limit, cursor);
+        const next = nextCursor(filter, page, limit, cursor);
         call.reply(
           200,
           page.map(campaignView),
-          next === null ? [] : ['Link', `</admin/campaigns?limit=${limit}&cursor=${next}>; rel="next"`],
+          next === null ? [] : ['Link', `<${nextPage('/admin/campaigns', wanted, next)}>; rel="next"`],
         );
       },
     ),
     defineRoute(
       {
         ...admin,
+        operationId: 'getCampaign',
         method: 'get',
         path: '/admin/campaigns/:id',
         summary: 'Read a campaign',
@@ -155,19 +178,33 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     defineRoute(
       {
         ...admin,
+        operationId: 'updateCampaign',
         method: 'patch',
         path: '/admin/campaigns/:id',
         summary: 'Change the terms of a campaign',
         description: 'New terms apply to new reservations. `draft: false` publishes a draft.',
         params: id,
+        query: previewQuery,
         body: amendBody,
-        answers: { 200: { description: 'The campaign after the change.', data: campaignData } },
+        bodyExample: { ends_at: '2026-11-27T23:00:00Z', hold_seconds: 600 },
+        answers: {
+          200: {
+            description: 'The campaign after the change, or as it would be, with `changes` beside `data`.',
+            data: campaignData,
+            members: z.object({ changes: z.array(changeData).optional().describe('of a preview') }),
+          },
+        },
         errors: WRITE_ERRORS,
       },
       async (call) => {
         const { req } = call;
         const operator = operatorOf(req);
+        const { preview } = validate(previewQuery, req.query);
         const body = validate(amendBody, await readJson(req));
+        if (preview === 'true') {
+          const { after, changes } = previewChange(await campaigns.find(idOf(req)), body);
+          return call.reply(200, after, [], { changes });
+        }
         const campaign = await campaigns.amend(idOf(req), body, operator);
         record(req, operator, 'campaign.amend');
         call.reply(200, campaignView(campaign));
@@ -177,6 +214,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
     defineRoute(
       {
         ...admin,
+        operationId: 'changeStock',
         method: 'post',
         path: '/admin/campaigns/:id/stock',
         summary: 'Add units, or remove free ones',

@@ -1,10 +1,13 @@
 import { assertNever } from '../../shared/domain/assert-never.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { CampaignStatus } from '../../shared/domain/campaign.js';
+import { hasPlaceholder } from '../../shared/domain/checkout-url.js';
 import { normaliseCode } from '../../shared/domain/codes.js';
 import { EXTERNAL_ID_PATTERN, type IdempotencyKey, type ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
+import type { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
@@ -31,15 +34,23 @@ export type CampaignsDeps = {
   database: Database;
   table: CampaignsTable;
   sales: Sales;
+  buckets: CampaignBuckets;
   placement: Pick<CampaignPlacement, 'place' | 'untilKnown'>;
   queues: JobQueues;
-  commitsOf: (product: ProductId) => CommitWatermark;
+  commitsOf: (product: ProductId, bucket: number) => CommitWatermark;
   acknowledgements: Acknowledgements;
   codes: CodesTable;
   codeNotifications: CodeNotifications;
   termsNotifications: TermsNotifications;
   policies: PolicyCache;
-  limits: { operatorCommitWaitMs: number; promoteBatch: number; mayDemandPlatform: boolean };
+  limits: {
+    operatorCommitWaitMs: number;
+    promoteBatch: number;
+    mayDemandPlatform: boolean;
+    mayUseHttp: boolean;
+    maySignLinks: boolean;
+    shards: number;
+  };
 };
 
 /**
@@ -57,23 +68,26 @@ export class Campaigns {
    * @throws Problem 409 if the product already has a campaign, which is never reset, or if the code was already issued
    */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
-    this.#requireKeepable(body.limits);
+    this.#requireKeepable(body);
+    this.#requireShards(body.buckets);
     const { database, table, placement } = this.deps;
     let mapVersion: number | null = null;
     const campaign = await database.transaction(async (client) => {
       const created = await table.insert(newCampaign(body, now), client);
       if (!created) return null;
       await this.#assertNotLost(created);
-      mapVersion = await placement.place(client, created.productId);
+      if (created.buckets > 1) await this.deps.buckets.create(client, created.id, created.totalLimit, created.buckets);
       await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       await this.#issueCode(created, client);
+      // Last, because it locks the installation until the commit: the others would wait for the announced code too.
+      mapVersion = await placement.place(client, created.productId, created.buckets);
       return created;
     });
     if (mapVersion !== null) await placement.untilKnown(mapVersion);
     const unsold = campaign ?? (await this.#findUnsold(body.product_id));
     if (unsold) {
       await this.#notifyGuards(unsold.productId);
-      await this.deps.sales.of(unsold.productId).campaigns.load(unsold);
+      await this.#load(unsold);
     }
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} already has a campaign.`);
     return campaign;
@@ -86,7 +100,10 @@ export class Campaigns {
    */
   async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
     const { sales } = this.deps;
-    const [lost, holder] = await Promise.all([sales.of(productId).reader.stock(productId), sales.productOf(no)]);
+    const [lost, holder] = await Promise.all([
+      sales.of(productId, FIRST_BUCKET).reader.stock(productId),
+      sales.productOf(no),
+    ]);
     if (lost !== null || holder !== null) throw setBack();
   }
 
@@ -96,11 +113,42 @@ export class Campaigns {
     return stored?.productId === product && stored.status !== 'closed' && stored.reservations === 0 ? stored : null;
   }
 
-  /** Rejects an attestation level that no device can reach with this configuration. @throws Problem 400 */
-  #requireKeepable(limits: CampaignBody['limits'] | undefined): void {
-    if (limits?.attestation_level !== 2 || this.deps.limits.mayDemandPlatform) return;
-    const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
-    throw invalidFields({ pointer: '#/limits/attestation_level', detail });
+  /** Rejects rules that this configuration cannot keep. @throws Problem 400 */
+  #requireKeepable({ limits, checkout_url: url }: Pick<AmendBody, 'limits' | 'checkout_url'>): void {
+    const { mayDemandPlatform, mayUseHttp, maySignLinks } = this.deps.limits;
+    if (limits?.attestation_level === 2 && !mayDemandPlatform) {
+      const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
+      throw invalidFields({ pointer: '#/limits/attestation_level', detail });
+    }
+    if (url && !mayUseHttp && !/^https:/i.test(url))
+      throw invalidFields({ pointer: '#/checkout_url', detail: 'must be a URL starting with https:// in production' });
+    if (url && !maySignLinks && hasPlaceholder(url, 'signature')) {
+      const detail = 'requires CHECKOUT_URL_KEYS in the configuration of the API for {signature}';
+      throw invalidFields({ pointer: '#/checkout_url', detail });
+    }
+  }
+
+  /** @throws Problem 400 if the installation has fewer shards than the campaign buckets */
+  #requireShards(buckets: number): void {
+    const { shards } = this.deps.limits;
+    if (buckets <= shards) return;
+    const detail = `must be at most ${shards}: each bucket needs a shard of its own, and SHARDS is ${shards}`;
+    throw invalidFields({ pointer: '#/buckets', detail });
+  }
+
+  /** Writes a campaign to Redis, each of its buckets to its shard. What exists stays. */
+  async #load(campaign: StoredCampaign): Promise<void> {
+    const { sales, buckets } = this.deps;
+    const { productId, id } = campaign;
+    if (campaign.buckets === 1) return void (await sales.of(productId, FIRST_BUCKET).campaigns.load(campaign));
+    await Promise.all(
+      sales.all(productId).map(async (store, bucket) => {
+        const { part } = await buckets.part(id, bucket);
+        // A bucket whose stock has moved is restored by a worker, which knows the codes that moved.
+        if (part.movedOut > 0 || Object.keys(part.arrived).length > 0) return;
+        await store.campaigns.load(campaign, undefined, null, null, part);
+      }),
+    );
   }
 
   /** Notifies the guards before the first request. A process that misses it reads the policy within seconds. */
@@ -122,7 +170,7 @@ export class Campaigns {
   }
 
   async amend(idOrProduct: string, body: AmendBody, operator: Operator): Promise<StoredCampaign> {
-    this.#requireKeepable(body.limits);
+    this.#requireKeepable(body);
     let above = 0;
     for (let tries = 1; tries <= AMEND_TRIES; tries += 1) {
       const current = await this.find(idOrProduct);
@@ -136,7 +184,7 @@ export class Campaigns {
           return { changed, inRedis: await this.#carry(changed) };
         });
         if (!amended) continue;
-        if (!amended.inRedis) await this.deps.sales.of(amended.changed.productId).campaigns.load(amended.changed);
+        if (!amended.inRedis) await this.#load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for at most a minute.
         await this.#notifyGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;
@@ -157,7 +205,10 @@ export class Campaigns {
    * @throws VersionTaken if Redis has the same or newer terms of another change, which may not be committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.deps.sales.of(amended.productId).campaigns.updateTerms(amended);
+    const stores = this.deps.sales.all(amended.productId);
+    const outcomes = await Promise.all(stores.map(({ campaigns }) => campaigns.updateTerms(amended)));
+    // All buckets of a campaign have the same terms; one that differs decides.
+    const outcome = outcomes.find(({ kind }) => kind !== 'amended') ?? { kind: 'amended' };
     switch (outcome.kind) {
       case 'amended':
         return true;
@@ -186,15 +237,21 @@ export class Campaigns {
     key: IdempotencyKey | null,
     operator: Operator,
   ): Promise<StoredCampaign> {
-    const { productId } = await this.find(idOrProduct);
+    const { productId, buckets, totalLimit } = await this.find(idOrProduct);
+    // The first bucket gets the units; rounds and fetches move them to the users.
     const outcome = await this.deps.sales
-      .of(productId)
+      .of(productId, FIRST_BUCKET)
       .campaigns.restock(productId, delta, this.deps.limits.promoteBatch, key, operator.name, operator.requestId);
     switch (outcome.kind) {
-      case 'restocked':
-        await this.#acknowledge(productId, outcome);
+      case 'restocked': {
+        const isCommitted = await this.#acknowledge(productId, outcome, FIRST_BUCKET);
         if (delta > 0) await this.#promote(productId);
-        return { ...(await this.find(idOrProduct)), totalLimit: outcome.total };
+        const changed = await this.find(idOrProduct);
+        if (buckets === 1) return { ...changed, totalLimit: outcome.total };
+        // The reply of a bucket has its own total, and Postgres lacked the change when this call began.
+        if (isCommitted || changed.totalLimit !== totalLimit) return changed;
+        return { ...changed, totalLimit: Number(totalLimit) + delta };
+      }
       case 'key_reused':
         throw new Problem('idempotency_key_reused', 'This key was used for a different change.');
       case 'insufficient':
@@ -223,7 +280,9 @@ export class Campaigns {
     if (!EXTERNAL_ID_PATTERN.test(idOrProduct)) throw notFound();
     const campaign = await this.deps.table.find(idOrProduct);
     if (campaign) return campaign;
-    if ((await this.deps.sales.of(idOrProduct as ProductId).reader.stock(idOrProduct as ProductId)) === null)
+    if (
+      (await this.deps.sales.of(idOrProduct as ProductId, FIRST_BUCKET).reader.stock(idOrProduct as ProductId)) === null
+    )
       throw notFound();
     throw setBack();
   }
@@ -233,12 +292,18 @@ export class Campaigns {
     action: OperatorAction | 'publish',
     operator: Operator,
   ): Promise<CampaignStatus> {
-    const outcome = await this.deps.sales
-      .of(product)
-      .campaigns.setStatus(product, action, operator.name, operator.requestId);
+    const { name, requestId } = operator;
+    const [home, ...others] = this.deps.sales.all(product).map(({ campaigns }) => campaigns);
+    if (!home) throw notFound();
+    // Bucket 0 speaks for the campaign, so it is last: if another one cannot be changed, a repetition changes all.
+    const ofOthers = await Promise.all(others.map((one) => one.setStatus(product, action, name, requestId)));
+    const outcome = await home.setStatus(product, action, name, requestId);
+    // No bucket waits for the commit of another one, so that all serve the line again at about the same time.
+    await Promise.all(
+      [outcome, ...ofOthers].map((one, bucket) => one.kind === 'changed' && this.#acknowledge(product, one, bucket)),
+    );
     switch (outcome.kind) {
       case 'changed':
-        await this.#acknowledge(product, outcome);
         return outcome.after;
       case 'unchanged':
         return outcome.status;
@@ -257,12 +322,17 @@ export class Campaigns {
   /**
    * Waits for the commit for at most `operatorCommitWaitMs`, because operators read back what they changed. The change
    * is in the journal, so only the response of a durable campaign depends on the commit.
+   * @returns whether Postgres has the change
    */
-  async #acknowledge(product: ProductId, outcome: { durable: boolean; journalId: string }): Promise<void> {
+  async #acknowledge(
+    product: ProductId,
+    outcome: { durable: boolean; journalId: string },
+    bucket: number,
+  ): Promise<boolean> {
     const { acknowledgements, commitsOf, limits } = this.deps;
-    const journalId = await acknowledgements.entryOf(product, outcome.journalId);
-    await acknowledgements.held(product, { ...outcome, journalId });
-    await commitsOf(product).committed(journalId, limits.operatorCommitWaitMs);
+    const journalId = await acknowledgements.entryOf(product, outcome.journalId, bucket);
+    await acknowledgements.held(product, { ...outcome, journalId }, bucket);
+    return commitsOf(product, bucket).committed(journalId, limits.operatorCommitWaitMs);
   }
 
   /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */

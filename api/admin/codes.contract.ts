@@ -30,23 +30,25 @@ export const generateBodySent = z.strictObject({
   prefix: z.string().optional().describe(`at most ${MAX_PREFIX_CHARACTERS} letters A-Z and digits`),
 });
 
-export const codeJobData = z.object({
-  id: z.uuid(),
-  campaign_id: z.uuid(),
-  kind: z.enum(['generate', 'import']),
-  status: z.enum(CODE_JOB_STATUSES),
-  total: z.int().describe('codes to generate, or lines with a valid code'),
-  processed: z.int(),
-  progress: z.number().min(0).max(1),
-  added: z.int(),
-  duplicates: z.int().describe('lines whose code was already issued by any campaign'),
-  bad_lines: z.int().describe('lines without a valid code, or beyond the limit of codes'),
-  errors: z
-    .array(z.object({ line: z.int(), detail: z.string() }))
-    .describe('the first rejected lines; line 1 is the first of the file'),
-  errors_omitted: z.int().describe('number of further rejected lines'),
-  failure: z.string().nullable(),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-  finished_at: z.iso.datetime().nullable(),
-});
+export const codeJobData = z
+  .object({
+    id: z.uuid(),
+    campaign_id: z.uuid(),
+    kind: z.enum(['generate', 'import']),
+    status: z.enum(CODE_JOB_STATUSES),
+    total: z.int().describe('codes to generate, or lines with a valid code'),
+    processed: z.int(),
+    progress: z.number().min(0).max(1),
+    added: z.int(),
+    duplicates: z.int().describe('lines whose code was already issued by any campaign'),
+    bad_lines: z.int().describe('lines without a valid code, or beyond the limit of codes'),
+    errors: z
+      .array(z.object({ line: z.int(), detail: z.string() }))
+      .describe('the first rejected lines; line 1 is the first of the file'),
+    errors_omitted: z.int().describe('number of further rejected lines'),
+    failure: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    finished_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'CodeJob' });

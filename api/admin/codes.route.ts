@@ -43,6 +43,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
   return [
     defineRoute(
       {
+        operationId: 'addCodes',
         method: 'post',
         path: '/admin/campaigns/:id/codes',
         summary: 'Generate codes, or import them from a CSV file',
@@ -91,6 +92,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
     ),
     defineRoute(
       {
+        operationId: 'getCodeJob',
         method: 'get',
         path: '/admin/campaigns/:id/codes/jobs/:job',
         summary: 'The progress of a job',
@@ -109,6 +111,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
     ),
     defineRoute(
       {
+        operationId: 'exportCodes',
         method: 'get',
         path: '/admin/campaigns/:id/codes',
         summary: 'Export all codes of a campaign as CSV',

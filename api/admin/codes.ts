@@ -8,6 +8,7 @@ import type { CodeJob, CodeJobs } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
+import { invalidFields } from '../http/validate.js';
 import { CodeLines } from './code-lines.js';
 import type { GenerateBody } from './codes.contract.js';
 
@@ -20,6 +21,8 @@ export type CodesDeps = {
   transferJobs: CodeJobs;
   codes: CodesTable;
   queues: JobQueues;
+  /** Whether codes with a prefix can belong to this region. */
+  canIssue: (prefix: string) => boolean;
   limits: { codesPerCampaign: number; codeImportLines: number; codeLineBytes: number; codeJobErrors: number };
 };
 
@@ -32,6 +35,8 @@ export class Codes {
     const { database, jobs, codes } = this.deps;
     const room = await this.#roomIn(campaign);
     if (body.count > room) throw full(room);
+    if (!this.deps.canIssue(body.prefix ?? ''))
+      throw invalidFields({ pointer: '#/prefix', detail: 'codes with this prefix belong to another region' });
     const job = await database.transaction(async (client) => {
       const { numbered, shared } = await codes.count(client);
       const symbols = symbolsFor(numbered + shared + body.count);

@@ -29,6 +29,7 @@ export function duplicatePaymentsRoute(deps: DuplicatePaymentsRouteDeps): Route 
   const { campaigns, duplicatePayments, apiKeys } = deps;
   return defineRoute(
     {
+      operationId: 'listDuplicatePayments',
       method: 'get',
       path: '/admin/campaigns/:id/duplicate-payments',
       summary: 'Second payments of reservations',

@@ -39,7 +39,7 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
       board(req, res, (error) => reject(error ?? call.refusal('not_found', 'No resource exists at this path.')));
     });
   };
-  const common: Omit<RouteContract, 'path' | 'summary'> = {
+  const common: Omit<RouteContract, 'operationId' | 'path' | 'summary'> = {
     method: 'get',
     tag: 'admin',
     caller: 'admin',
@@ -52,12 +52,19 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     errors: ['unauthorized', 'forbidden', 'not_found'],
   };
   return [
-    defineRoute<RouteContract>({ ...common, path: PATH, summary: 'The dashboard of jobs' }, handle),
+    defineRoute<RouteContract>(
+      { ...common, operationId: 'getJobBoard', path: PATH, summary: 'The dashboard of jobs' },
+      handle,
+    ),
     // Links inside the dashboard use the trailing slash.
-    defineRoute<RouteContract>({ ...common, path: `${PATH}/`, summary: 'The dashboard of jobs' }, handle),
+    defineRoute<RouteContract>(
+      { ...common, operationId: 'getJobBoardPage', path: `${PATH}/`, summary: 'The dashboard of jobs' },
+      handle,
+    ),
     defineRoute<RouteContract>(
       {
         ...common,
+        operationId: 'getJobBoardFile',
         path: `${PATH}/*part`,
         params: z.object({ part: z.string() }),
         summary: 'Files of the dashboard of jobs',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { headOfLine } from '../../shared/buckets/line-head.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -12,12 +13,13 @@ import { lineData, lineLimit, lineView } from './line.contract.js';
 const params = z.object({ id: campaignId });
 const query = z.object({ limit: lineLimit.default(20) });
 
-export type LineRouteDeps = { campaigns: Campaigns; sales: SalesOf; apiKeys: ApiKeys };
+export type LineRouteDeps = { campaigns: Campaigns; sales: Sales; apiKeys: ApiKeys };
 
 /** GET /admin/campaigns/:id/line: the head of the line, and why no user is promoted. */
 export function lineRoute({ campaigns, sales, apiKeys }: LineRouteDeps): Route {
   return defineRoute(
     {
+      operationId: 'getLine',
       method: 'get',
       path: '/admin/campaigns/:id/line',
       summary: 'The head of the line, and why no user is promoted',
@@ -34,7 +36,7 @@ export function lineRoute({ campaigns, sales, apiKeys }: LineRouteDeps): Route {
       apiKeys.require(req, 'admin');
       const { limit } = validate(query, req.query);
       const campaign = await campaigns.find(validate(params, req.params).id);
-      const outcome = await sales.of(campaign.productId).line.head(campaign.productId, limit);
+      const outcome = await headOfLine(sales, campaign.productId, limit);
       switch (outcome.kind) {
         case 'line':
           return call.reply(200, lineView(outcome));

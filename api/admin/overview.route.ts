@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { headOfLine } from '../../shared/buckets/line-head.js';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
-import type { SalesOf } from '../../shared/sale/sales.js';
+import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
+import { covers } from '../../shared/domain/role.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -9,15 +12,16 @@ import { validate } from '../http/validate.js';
 import { campaignData, statsData } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
 import { lineData, lineLimit, lineView } from './line.contract.js';
+import { filterOf, listCursor, listFields } from './list.contract.js';
 import type { CampaignNow, OverviewReader } from './overview.js';
+import type { Totals } from './totals.js';
 
-/** Postgres numbers campaigns with four bytes. */
-const MAX_CAMPAIGN_NO = 2_147_483_647;
 const query = z.object({
   campaign: campaignId.optional().describe('only this campaign, with its terms and its line'),
   line: lineLimit.default(10).describe('number of users of the line, with `campaign`'),
   limit: z.coerce.number().int().min(1).max(100).default(50),
-  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('`next` of the previous page'),
+  cursor: listCursor.describe('`next` of the previous page'),
+  ...listFields,
 });
 
 const { journal_backlog, oldest_unpersisted_seconds } = statsData.shape;
@@ -32,7 +36,19 @@ const campaignNow = statsData.omit({ journal_backlog: true, oldest_unpersisted_s
     .object({ by: z.string(), at: z.iso.datetime(), reason: z.string().nullable() })
     .nullable()
     .describe('the latest pause, by an operator or by `velocity`, with its reason; null = not paused'),
+  codes: z.int().describe('codes issued, without the code of a shared campaign'),
+  hidden: z.boolean(),
   in_redis: z.boolean().describe('false = Redis does not have the campaign, and its numbers come from Postgres'),
+});
+
+const totalsData = z.object({
+  campaigns: z.object(Object.fromEntries(CAMPAIGN_STATUSES.map((status) => [status, z.int()]))),
+  held: z.int(),
+  redeemed: z.int(),
+  burned: z.int(),
+  waiting: z.int(),
+  confirmed_per_second: z.number(),
+  complete: z.boolean().describe('false = `waiting` lacks the lines of some campaigns'),
 });
 
 const overviewData = z.object({
@@ -41,22 +57,25 @@ const overviewData = z.object({
   oldest_unpersisted_seconds,
   relay: z.string().nullable().describe('the worker that writes the journal to Postgres; null = none'),
   queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, counts]))),
-  campaigns: z.array(campaignNow).describe('newest first'),
+  campaigns: z.array(campaignNow).describe('in the order of `sort`'),
+  totals: totalsData.nullable().describe('over all campaigns; units as Postgres has them. null = with `campaign`'),
   next: z.int().nullable().describe('`cursor` of the next page; null = this is the last one'),
   terms: campaignData.nullable(),
   line: lineData.nullable().describe('null = without `campaign`, or not in Redis'),
 });
 
-export type OverviewRouteDeps = { overview: OverviewReader; sales: SalesOf; apiKeys: ApiKeys };
+export type OverviewRouteDeps = { overview: OverviewReader; sales: Sales; apiKeys: ApiKeys };
 
 /** GET /admin/overview: the data that the operator's page polls once a second. */
 export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): Route {
   return defineRoute(
     {
+      operationId: 'getOverview',
       method: 'get',
       path: '/admin/overview',
       summary: 'Live numbers of a page of campaigns, or of one with its line, and the state of journal and queues',
-      description: 'One bounded read, whose cost does not depend on the length of the lines.',
+      description:
+        'One bounded read, whose cost does not depend on the length of the lines. The users in line are left out for the role `viewer`.',
       tag: 'admin',
       caller: 'admin',
       query,
@@ -65,12 +84,14 @@ export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): 
     },
     async (call) => {
       const { req } = call;
-      apiKeys.require(req, 'admin');
-      const { campaign, line: lineLength, limit, cursor } = validate(query, req.query);
-      const now = await (campaign === undefined ? overview.page(limit, cursor ?? null) : overview.one(campaign));
+      const { role } = apiKeys.requireOperator(req);
+      const wanted = validate(query, req.query);
+      const { campaign, line: lineLength, limit, cursor } = wanted;
+      const now = await (campaign === undefined
+        ? overview.page(filterOf(wanted), limit, cursor ?? null)
+        : overview.one(campaign));
       const one = campaign === undefined ? undefined : now.campaigns[0]?.campaign;
-      const line = one ? await sales.of(one.productId).line.head(one.productId, lineLength) : null;
-      const last = one === undefined && now.campaigns.length === limit ? now.campaigns.at(-1) : undefined;
+      const line = one ? await headOfLine(sales, one.productId, lineLength) : null;
       call.reply(200, {
         time: new Date(now.timeMs).toISOString(),
         journal_backlog: now.journal.entries,
@@ -78,12 +99,17 @@ export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): 
         relay: now.relay,
         queues: now.queues,
         campaigns: now.campaigns.map(view),
-        next: last?.campaign.no ?? null,
+        totals: now.totals && totalsView(now.totals),
+        next: now.next,
         terms: one ? campaignView(one) : null,
-        line: line?.kind === 'line' ? lineView(line) : null,
+        line: line?.kind === 'line' ? { ...lineView(line), ...(covers(role, 'support') ? {} : { head: [] }) } : null,
       });
     },
   );
+}
+
+function totalsView({ confirmedPerSecond, ...totals }: Totals): z.input<typeof totalsData> {
+  return { ...totals, confirmed_per_second: confirmedPerSecond };
 }
 
 function view({ campaign, stock, persisted, confirmedPerSecond, pause }: CampaignNow): z.input<typeof campaignNow> {
@@ -106,6 +132,8 @@ function view({ campaign, stock, persisted, confirmedPerSecond, pause }: Campaig
     starts_at: startsAt.toISOString(),
     ends_at: endsAt?.toISOString() ?? null,
     pause: pause && { by: pause.by, at: pause.at.toISOString(), reason: pause.reason },
+    codes: campaign.codes,
+    hidden: campaign.hidden,
     in_redis: stock !== null,
     ...counters,
     persisted,

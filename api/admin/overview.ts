@@ -3,14 +3,16 @@ import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { Stock } from '../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { type CampaignPause, lastPauses } from '../../shared/postgres/audit-log.js';
+import { type CampaignFilter, nextCursor } from '../../shared/postgres/campaign-list.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { Campaigns } from './campaigns.js';
+import type { Totals, TotalsReader } from './totals.js';
 
 const RATE_SECONDS = 10;
 
@@ -30,32 +32,41 @@ export type Overview = {
   relay: string | null;
   queues: Record<QueueName, Awaited<ReturnType<JobQueues['counts']>>>;
   campaigns: CampaignNow[];
+  /** null = the overview of one campaign, or the last page */
+  next: number | null;
+  /** Sums over all campaigns; null = the overview of one campaign. */
+  totals: Totals | null;
 };
 
 export type OverviewDeps = {
   campaigns: Campaigns;
   table: CampaignsTable;
   redemptions: RedemptionsTable;
-  sales: SalesOf;
+  sales: Pick<Sales, 'stock'>;
   queues: JobQueues;
   shards: readonly { index: number; journal: Journal; relay: Pick<RelayLease, 'currentHolder'> }[];
   clock: RedisClock;
+  totals: TotalsReader;
 };
 
 /** Reads the data of the operator's page. Each part is one bounded read, whatever the size of the sale. */
 export class OverviewReader {
   constructor(readonly deps: OverviewDeps) {}
 
-  async page(limit: number, beforeNo: number | null): Promise<Overview> {
-    return this.#around(await this.deps.table.list(limit, beforeNo));
+  async page(filter: CampaignFilter, limit: number, cursor: number | null): Promise<Overview> {
+    const [campaigns, totals] = await Promise.all([
+      this.deps.table.list(filter, limit, cursor),
+      this.deps.totals.read(),
+    ]);
+    return this.#around(campaigns, nextCursor(filter, campaigns, limit, cursor), totals);
   }
 
   /** @throws Problem 404 */
   async one(idOrProduct: string): Promise<Overview> {
-    return this.#around([await this.deps.campaigns.find(idOrProduct)]);
+    return this.#around([await this.deps.campaigns.find(idOrProduct)], null, null);
   }
 
-  async #around(campaigns: readonly StoredCampaign[]): Promise<Overview> {
+  async #around(campaigns: readonly StoredCampaign[], next: number | null, totals: Totals | null): Promise<Overview> {
     const [now, backlogs, relay, queues] = await Promise.all([
       this.#live(campaigns),
       this.#eachShard(({ journal }) => journal.backlog()),
@@ -73,6 +84,8 @@ export class OverviewReader {
       relay,
       queues,
       campaigns: now,
+      next,
+      totals,
     };
   }
 
@@ -115,7 +128,7 @@ export class OverviewReader {
   /** Null also while the shard of the campaign is away and others are not. */
   async #stock({ productId }: StoredCampaign): Promise<Stock | null> {
     try {
-      return await this.deps.sales.of(productId).reader.stock(productId);
+      return await this.deps.sales.stock(productId);
     } catch (error) {
       if (this.deps.shards.length > 1 && error instanceof EngineUnavailable) return null;
       throw error;

@@ -48,6 +48,7 @@ export type ReconcileDeps = {
 export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileDeps): Route {
   return defineRoute(
     {
+      operationId: 'reconcileCampaign',
       method: 'post',
       path: '/admin/campaigns/:id/reconcile',
       summary: 'Compare Redis with Postgres and repair',

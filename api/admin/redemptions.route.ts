@@ -22,23 +22,29 @@ const query = z.object({
   format: z.enum(['json', 'csv']).optional().describe('`Accept: text/csv` is an alternative to `csv`'),
 });
 
-const rowData = z.object({
-  redemption_id: z.uuid(),
-  user_id: z.string(),
-  order_id: z.string(),
-  qty: z.int(),
-  status: z.enum(REDEMPTION_STATUSES),
-  burned: z.boolean(),
-  reserved_at: z.iso.datetime(),
-  pay_before: z.iso.datetime().nullable(),
-  redeemed_at: z.iso.datetime().nullable(),
-  released_at: z.iso.datetime().nullable(),
-  refunded_at: z.iso.datetime().nullable(),
-  reason: z.string().nullable(),
-  payment_ref: z.string().nullable(),
-});
+const rowData = z
+  .object({
+    redemption_id: z.uuid(),
+    user_id: z.string(),
+    order_id: z.string(),
+    qty: z.int().describe('units that it has, without those that were given back in parts'),
+    status: z.enum(REDEMPTION_STATUSES),
+    burned: z.boolean(),
+    reserved_at: z.iso.datetime(),
+    pay_before: z.iso.datetime().nullable(),
+    redeemed_at: z.iso.datetime().nullable(),
+    released_at: z.iso.datetime().nullable(),
+    refunded_at: z.iso.datetime().nullable(),
+    reason: z.string().nullable(),
+    payment_ref: z.string().nullable(),
+    released_qty: z.int().describe('units that were given back before the payment, while it kept others'),
+    refunded_qty: z.int().describe('units that were refunded, while it kept others'),
+    burned_qty: z.int().describe('those of `refunded_qty` that are not sold again'),
+  })
+  .meta({ id: 'Redemption' });
 
 const contract = {
+  operationId: 'listRedemptions',
   method: 'get',
   path: '/admin/campaigns/:id/redemptions',
   summary: 'The redemptions of a campaign',

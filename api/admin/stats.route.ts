@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { Shard } from '../../shared/shards/shard.js';
 import type { Shards } from '../../shared/shards/shards.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -16,7 +17,8 @@ const params = z.object({ id: campaignId });
 
 export type StatsDeps = {
   campaigns: Campaigns;
-  shards: Pick<Shards<Pick<Shard, 'index' | 'journal' | 'clock'> & { sale: SaleStore }>, 'of'>;
+  sales: Pick<Sales, 'stock'>;
+  shards: Pick<Shards<Pick<Shard, 'index' | 'journal' | 'clock'>>, 'of'>;
   redemptions: RedemptionsTable;
   apiKeys: ApiKeys;
 };
@@ -25,6 +27,7 @@ export type StatsDeps = {
 export function statsRoute(deps: StatsDeps): Route {
   return defineRoute(
     {
+      operationId: 'getCampaignStats',
       method: 'get',
       path: '/admin/campaigns/:id/stats',
       summary: 'Live numbers of a campaign',
@@ -39,22 +42,25 @@ export function statsRoute(deps: StatsDeps): Route {
       const { req } = call;
       deps.apiKeys.require(req, 'admin');
       const campaign = await deps.campaigns.find(validate(params, req.params).id);
-      const { sale, journal, clock } = deps.shards.of(campaign.productId);
-      const [stock, backlog, summary] = await Promise.all([
-        sale.reader.stock(campaign.productId),
-        journal.backlog(),
+      const { clock } = deps.shards.of(campaign.productId, FIRST_BUCKET);
+      const buckets = Array.from({ length: campaign.buckets }, (_, bucket) => bucket);
+      const [stock, backlogs, summary] = await Promise.all([
+        deps.sales.stock(campaign.productId),
+        Promise.all(buckets.map((bucket) => deps.shards.of(campaign.productId, bucket).journal.backlog())),
         deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
       if (!stock)
         throw call.refusal('campaign_not_found', 'The campaign has no live numbers: it is a draft or archived.');
       const { status, ...counters } = stock;
+      const oldestMs = Math.min(...backlogs.map((backlog) => backlog.oldestMs ?? Number.POSITIVE_INFINITY));
       call.reply(200, {
         product_id: campaign.productId,
         status,
         ...counters,
-        journal_backlog: backlog.entries,
-        oldest_unpersisted_seconds:
-          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(clock.nowMs() - backlog.oldestMs) / 1000),
+        journal_backlog: backlogs.reduce((sum, { entries }) => sum + entries, 0),
+        oldest_unpersisted_seconds: Number.isFinite(oldestMs)
+          ? Math.max(0, Math.round(clock.nowMs() - oldestMs) / 1000)
+          : 0,
         persisted: summary.taken,
         drift: stock.held + stock.redeemed + stock.burned - summary.taken,
         confirmed_per_second: summary.recent / RATE_SECONDS,

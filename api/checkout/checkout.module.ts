@@ -14,7 +14,7 @@ import { tokenRoutes } from './token.route.js';
 export function checkoutModule(
   { config, clock, metrics, log }: Core,
   { auth, limits, attestation, abuse, velocity }: Guards,
-  { claim, codeTexts, terms }: Claims,
+  { claim, codeTexts, terms, checkoutLinks }: Claims,
 ): Route[] {
   const { policies, loadShedder, tokenQuota } = limits;
   const { blocklist, riskGate } = abuse;
@@ -38,7 +38,7 @@ export function checkoutModule(
     }),
     checkoutRoute({
       loadShedder,
-      checkout: new Checkout(claim, codeTexts, terms),
+      checkout: new Checkout(claim, codeTexts, terms, checkoutLinks),
       attestation: attestation.tokens,
       blocklist,
       riskGate,

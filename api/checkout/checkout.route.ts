@@ -17,6 +17,7 @@ import { deviceOf, provenDevice, type RequestDevice } from '../guards/caller/fin
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { type Call, defineRoute } from '../http/define-route.js';
+import { metadataText } from '../http/fields.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -157,6 +158,7 @@ function requestOf(
     counted: attested.device.counted,
     network: networkOf(req),
     trace: req.trace,
+    metadata: metadataText(body.metadata),
     coupon: null,
   };
 }

@@ -1,5 +1,6 @@
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
@@ -18,6 +19,7 @@ export class Checkout {
     readonly claim: Claim,
     readonly codes: CodeTexts,
     readonly terms: Pick<TermsCache, 'inForce'>,
+    readonly links: CheckoutLinks,
   ) {}
 
   get limits(): ClaimLimits {
@@ -33,8 +35,17 @@ export class Checkout {
     const { replayed, promise, quotaLeft } = await this.#claim(request, policy, attributes);
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
+    if (policy.checkoutUrl !== null) {
+      const qty = replayed ? await this.claim.qtyOf(request, promise.reservationId) : request.qty;
+      Object.assign(data, checkoutUrlField(this.#linkOf(request, qty, promise)));
+    }
     if (promise.code !== null) data.code = await this.codes.textOf(promise.campaignNo, promise.code);
     return { replayed, quotaLeft, answer: { status: 200, data } };
+  }
+
+  #linkOf({ product, user }: ClaimRequest, qty: number, unit: HeldUnit): string | null {
+    const { reservationId, orderId, expiresAtMs } = unit;
+    return this.links.linkOf({ product, user, qty, reservationId, orderId, expiresAtMs });
   }
 
   #claim(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {

@@ -80,7 +80,9 @@ const common = {
     200: {
       description: 'The token is valid for 30 s; clocks may differ by 30 s.',
       headers: ['RateLimit', 'RateLimit-Policy'],
-      data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
+      data: z
+        .object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() })
+        .meta({ id: 'DeviceToken' }),
     },
   },
   errors: ['invalid_request', 'challenge_required'],
@@ -88,6 +90,7 @@ const common = {
 
 export const tokenContract = {
   ...common,
+  operationId: 'getDeviceToken',
   method: 'get',
   summary: 'A device token for checkout',
   description: `${DESCRIPTION} Send a solution in \`X-Challenge-Solution\`.`,
@@ -97,6 +100,7 @@ export const tokenContract = {
 
 export const provenTokenContract = {
   ...common,
+  operationId: 'proveDevice',
   method: 'post',
   summary: 'A device token with a proof in the body',
   description:
@@ -104,4 +108,5 @@ export const provenTokenContract = {
     'signs in the app; send the result in `platform`.',
   headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used if the body has no `device_fp`') }),
   body: tokenBody,
+  bodyExample: { device_fp: '9f0c2c1e-6a53-4f0e-9c0e-8d1f5a3b7e21', product_id: 'flash-indomie-2026' },
 } satisfies RouteContract;

@@ -8,14 +8,16 @@ const PLACE_TICKET =
 export const durability = z.enum(['journaled', 'replicated', 'committed']);
 
 /** A place in the line, which checkout and redeem return with 202. */
-export const placeData = z.object({
-  status: z.literal('queued'),
-  position: z.int().min(1),
-  queue_size: z.int(),
-  estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
-  ticket: z.string().optional().describe(PLACE_TICKET),
-  poll_after_seconds: z.int(),
-});
+export const placeData = z
+  .object({
+    status: z.literal('queued'),
+    position: z.int().min(1),
+    queue_size: z.int(),
+    estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
+    ticket: z.string().optional().describe(PLACE_TICKET),
+    poll_after_seconds: z.int(),
+  })
+  .meta({ id: 'Place' });
 export type PlaceData = z.input<typeof placeData>;
 
 /** The 202 of checkout and redeem. */

@@ -7,6 +7,7 @@ import { Shards } from '../../shared/shards/shards.js';
 import type { ApiShard, Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
+import { CheckoutLinks } from './checkout-links.js';
 import { Claim } from './claim.js';
 import { CodeTexts } from './code-texts.js';
 import { ReplicationWatch } from './replication-watch.js';
@@ -20,6 +21,7 @@ export type Claims = {
   terms: TermsCache;
   termsNotifications: TermsNotifications;
   codeTexts: CodeTexts;
+  checkoutLinks: CheckoutLinks;
 };
 
 export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>): Claims {
@@ -55,11 +57,12 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     stop: endsWithItsConnection,
   });
   return {
-    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS),
+    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, core.tracing),
     acknowledgements,
     terms,
     termsNotifications,
     codeTexts: new CodeTexts(new CodesTable(database)),
+    checkoutLinks: new CheckoutLinks(policies, config.checkoutUrlKeys),
   };
 }
 

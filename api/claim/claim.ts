@@ -1,3 +1,4 @@
+import type { BucketClaims } from '../../shared/buckets/bucket-claims.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import {
   campaignNoOf,
@@ -12,15 +13,16 @@ import {
 import { pollAfterSeconds } from '../../shared/domain/polling.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { isSampled, type Tracing } from '../../shared/observability/tracing.js';
 import {
   type Durability,
   decodeIdempotencyRecord,
   type IdempotencyRecord,
 } from '../../shared/redis/idempotency-record.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
-import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
-import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
+import type { ReserveOutcome, StoreReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 import type { Tickets } from '../guards/auth/ticket.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import { rateLimited } from '../guards/limits/quotas.js';
@@ -28,6 +30,7 @@ import { unavailable } from '../http/problem.js';
 import { invalidFields } from '../http/validate.js';
 import type { Acknowledgements } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
+import { tracedDecision } from './traced-decision.js';
 
 export type ClaimRequest = {
   product: ProductId;
@@ -48,6 +51,8 @@ export type ClaimRequest = {
   /** Network of the request (`networkOf`). */
   network: string;
   trace: string;
+  /** JSON of the metadata; null = none */
+  metadata: string | null;
   /** null = a claim by product */
   coupon: CouponClaim | null;
 };
@@ -59,6 +64,8 @@ export type HeldUnit = {
   orderId: string;
   /** RFC 3339; null = nothing to pay, redeemed at once */
   payBefore: string | null;
+  /** The same in ms; 0 = nothing to pay */
+  expiresAtMs: number;
   ticket: string;
   durability: Durability;
   campaignNo: number;
@@ -113,10 +120,12 @@ export class Claim {
   readonly #unproven: LocalQuota;
 
   constructor(
-    readonly sales: SalesOf,
+    readonly sales: Pick<Sales, 'of' | 'bucketOf' | 'map'>,
     readonly tickets: Tickets,
     readonly acknowledgements: Acknowledgements,
     readonly limits: ClaimLimits,
+    readonly bucketClaims: Pick<BucketClaims, 'decide'>,
+    readonly tracing: Tracing | null = null,
   ) {
     this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
     this.#unproven = new LocalQuota(limits.deviceQuota, limits.deviceWindowMs, limits.callersKept);
@@ -135,6 +144,8 @@ export class Claim {
     const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
     const reservationPrefix = newReservationPrefix();
     const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
+    const bucket = this.sales.bucketOf(product, user);
+    const buckets = this.sales.map.bucketsOf(product);
     if (token === null) await this.#requireQuota(request);
     const input = {
       product,
@@ -150,22 +161,27 @@ export class Claim {
       holderDevice,
       counted,
       trace,
+      metadata: request.metadata,
       terms,
       coupon,
       // Counts before the decision, because one call may decide several requests of the same caller.
       newKeys: this.limits.placeCalls - this.#promises.count(caller) + 1,
+      bucket: buckets === 1 ? null : { buckets, place: null },
     };
-    const outcome = await this.#reserve(input, caller);
+    const outcome =
+      this.tracing !== null && isSampled(trace)
+        ? await tracedDecision(this.tracing, input, () => this.#reserve(input, caller, bucket))
+        : await this.#reserve(input, caller, bucket);
     switch (outcome.kind) {
       case 'reserved':
-        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome);
+        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome, bucket);
         return first(
           this.#held(outcome, this.acknowledgements.durabilityOf(outcome.durable), ticketKey, user),
           outcome.quotaLeft,
         );
       case 'queued':
       case 'waiting': {
-        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome);
+        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome, bucket);
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
         const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, ticketKey);
@@ -175,7 +191,7 @@ export class Claim {
         // The first response may never have arrived, so a replay is held like it.
         const remembered = decodeIdempotencyRecord(outcome.answer);
         if (this.#mustWait(outcome.durable))
-          await this.acknowledgements.held(product, { durable: outcome.durable, journalId: '' });
+          await this.acknowledgements.held(product, { durable: outcome.durable, journalId: '' }, bucket);
         if (remembered.kind === 'queued') {
           const { ticketKey: signer, reservationId } = remembered;
           const ticket = signer === null ? null : this.tickets.sign(outcome.no, user, reservationId, signer);
@@ -190,11 +206,24 @@ export class Claim {
     }
   }
 
+  /**
+   * Returns the units that a replayed reservation has now, because some may have been given back since the first
+   * response. A reservation of one unit is not read: it cannot give back a part.
+   * @returns NaN = unknown: Redis no longer has the reservation
+   * @throws EngineUnavailable if Redis did not reply
+   */
+  async qtyOf({ product, user, qty }: ClaimRequest, reservationId: string): Promise<number> {
+    if (qty === 1) return qty;
+    const { reader } = this.sales.of(product, this.sales.bucketOf(product, user));
+    return (await reader.reservationsById(product, [reservationId])).get(reservationId)?.qty ?? Number.NaN;
+  }
+
   /** Runs the script and uncounts the request if it got no promise. */
-  async #reserve(input: ReserveInput, caller: string): Promise<ReserveOutcome> {
+  async #reserve(input: ReserveInput, caller: string, bucket: number): Promise<ReserveOutcome> {
     let isPromise = false;
     try {
-      const outcome = await this.sales.of(input.product).claims.reserve(input);
+      const decision = await this.sales.of(input.product, bucket).claims.reserve(input);
+      const outcome = isFinal(decision) ? decision : await this.bucketClaims.decide(input, decision);
       isPromise = outcome.kind === 'reserved' || outcome.kind === 'queued' || outcome.kind === 'waiting';
       return outcome;
     } finally {
@@ -205,7 +234,8 @@ export class Claim {
   /** @throws Problem 429 if the user has made too many calls without a token from one network, and this is no replay */
   async #requireQuota({ product, user, network, key }: ClaimRequest): Promise<void> {
     const waitMs = this.#unproven.take(`${user}|${network}`);
-    if (waitMs === 0 || (await this.sales.of(product).reader.remembers(user, key))) return;
+    const bucket = this.sales.bucketOf(product, user);
+    if (waitMs === 0 || (await this.sales.of(product, bucket).reader.remembers(user, key))) return;
     const { deviceQuota, deviceWindowMs } = this.limits;
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }
@@ -228,6 +258,7 @@ export class Claim {
       reservationId,
       orderId,
       payBefore: timeOrNull(dueMs),
+      expiresAtMs: dueMs,
       ticket: this.tickets.sign(campaignNo, user, reservationId, ticketKey),
       durability,
       campaignNo,
@@ -283,6 +314,11 @@ export class Claim {
       }
     }
   }
+}
+
+/** Whether the bucket of the user has decided; always true in a campaign that is not divided. */
+function isFinal(decision: StoreReserveOutcome): decision is ReserveOutcome {
+  return decision.kind !== 'draw' && decision.kind !== 'short' && decision.kind !== 'empty';
 }
 
 function first(promise: HeldUnit | Place, quotaLeft: number): ClaimResult {

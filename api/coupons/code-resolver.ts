@@ -3,6 +3,7 @@ import type { CampaignNo, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { SaleMap } from '../../shared/sale/sales.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import type { CodeFilter } from './code-filter.js';
 import type { CodeLookup } from './code-lookup.js';
@@ -26,11 +27,17 @@ export class CodeResolver {
     readonly directory: CampaignDirectory,
     readonly terms: TermsCache,
     readonly uniform: CodePatterns,
+    /** Whether another region decides about a code. */
+    readonly isOfOther: (code: Code) => boolean,
   ) {}
 
-  /** @throws Problem 404 for a code that was never issued · EngineUnavailable */
+  /**
+   * @throws Problem 404 for a code that was never issued, 409 for one of several codes that belongs to another region ·
+   *   EngineUnavailable
+   */
   async find(typed: string): Promise<IssuedCode & { boundTo: UserId | null }> {
     const normalised = normaliseCode(typed);
+    if (normalised.kind === 'code' && this.isOfOther(normalised.code)) throw ofOtherRegion();
     if (normalised.kind !== 'code' || !this.filter.mayContain(normalised.code)) throw codeNotFound();
     const { code } = normalised;
     const found = await this.lookup.find(code);
@@ -56,5 +63,18 @@ export class CodeResolver {
 export function assertOwner(issued: { boundTo: UserId | null }, user: UserId): void {
   if (issued.boundTo !== null && issued.boundTo !== user) throw codeNotFound();
 }
+
+/**
+ * Rejects codes of a pool with several buckets. Only one of its buckets may give a code, and it may be another one than
+ * that of the user, so its codes are given by checkout only (docs/buckets.md).
+ * @throws Problem 409
+ */
+export function assertByCode(issued: IssuedCode, map: Pick<SaleMap, 'bucketsOf'>): void {
+  if (issued.terms.type !== 'pool' || map.bucketsOf(issued.product) === 1) return;
+  throw new Problem('checkout_required', 'The stock of this campaign is divided, so users get its codes by checkout.');
+}
+
+const ofOtherRegion = () =>
+  new Problem('not_combinable', 'The code belongs to another region. Codes of several regions cannot be combined.');
 
 export const codeNotFound = () => new Problem('code_not_found', 'No campaign has issued this code.');

@@ -3,7 +3,7 @@ import { CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
 import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
 import { CLAIM_ERROR_CODES, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
-import { attributes, cart, challengeSolution, externalId } from '../http/fields.js';
+import { attributes, cart, challengeSolution, externalId, metadata } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const typedCode = z
@@ -39,16 +39,19 @@ export const redeemBody = z.object({
   attestation: z.string().max(512).optional(),
   expires_at: z.int().min(0).optional().describe('expiry of the attestation, Unix seconds'),
   challenge_solution: challengeSolution.optional(),
+  metadata: metadata.optional(),
 });
 export type RedeemBody = z.infer<typeof redeemBody>;
 
 export const tokenQuery = z.object({ code: typedCode, user_id: externalId });
 
-const discount = z.union([
-  z.object({ kind: z.literal('percent'), percent: z.number() }),
-  z.object({ kind: z.literal('amount'), amount: z.int(), currency: z.string() }),
-  z.object({ kind: z.literal('free_shipping') }),
-]);
+const discount = z
+  .union([
+    z.object({ kind: z.literal('percent'), percent: z.number() }),
+    z.object({ kind: z.literal('amount'), amount: z.int(), currency: z.string() }),
+    z.object({ kind: z.literal('free_shipping') }),
+  ])
+  .meta({ id: 'Discount' });
 const money = z.int().nullable().describe('minor units of the cart; null without a cart');
 
 const campaign = z.object({ product_id: z.string(), name: z.string(), type: z.enum(CAMPAIGN_TYPES) });
@@ -78,18 +81,20 @@ export const validData = z.object({
 });
 export type ValidData = z.input<typeof validData>;
 
-export const redeemedData = z.object({
-  status: z.enum(['redeemed', 'reserved']),
-  reservation_id: z.string(),
-  order_id: z.string(),
-  code: z.string(),
-  discount: discount.nullable(),
-  discount_amount: money,
-  total: money,
-  pay_before: z.iso.datetime().nullable(),
-  ticket: z.string(),
-  durability,
-});
+export const redeemedData = z
+  .object({
+    status: z.enum(['redeemed', 'reserved']),
+    reservation_id: z.string(),
+    order_id: z.string(),
+    code: z.string(),
+    discount: discount.nullable(),
+    discount_amount: money,
+    total: money,
+    pay_before: z.iso.datetime().nullable(),
+    ticket: z.string(),
+    durability,
+  })
+  .meta({ id: 'CompletedRedemption' });
 export type RedeemedData = z.input<typeof redeemedData>;
 
 export const tokenData = z.object({ token: z.string(), expires_at: z.iso.datetime() });
@@ -106,6 +111,7 @@ const VALIDATION_REFUSALS = [
   'code_not_found',
   'audience_mismatch',
   'already_redeemed',
+  'checkout_required',
   'campaign_not_started',
   'campaign_ended',
   'campaign_paused',
@@ -116,6 +122,7 @@ export type ValidationRefusal = (typeof VALIDATION_REFUSALS)[number];
 
 export const validateContract = {
   ...coupons,
+  operationId: 'validateCoupons',
   method: 'post',
   path: '/coupons/validate',
   summary: 'Check one code or several',
@@ -124,6 +131,7 @@ export const validateContract = {
     'For several codes it returns the best combination that their campaigns allow, and why the others are left out.',
   guards: ['network_ban'],
   body: validateBody,
+  bodyExample: { code: 'SAVE10', user_id: 'user-4711', cart: { subtotal: 250_000, currency: 'IDR' } },
   answers: {
     200: {
       description: 'The usable codes and their discount.',
@@ -136,6 +144,7 @@ export const validateContract = {
 
 export const redeemContract = {
   ...coupons,
+  operationId: 'redeemCoupon',
   method: 'post',
   path: '/coupons/redeem',
   summary: 'Redeem a code',
@@ -145,6 +154,13 @@ export const redeemContract = {
     'that is released, expired, refunded or voided no longer counts. Device fields are optional; if sent, they are checked as in checkout.',
   guards: ['network_ban'],
   body: redeemBody,
+  bodyExample: {
+    code: 'SAVE10',
+    user_id: 'user-4711',
+    order_id: 'cart-4711',
+    cart: { subtotal: 250_000, currency: 'IDR' },
+    idempotency_key: 'c0a8012e-7b1d-4f3a-9c55-2d6e8f0a1b3c',
+  },
   answers: {
     201: {
       description: 'The code is redeemed, or reserved until `pay_before` if that is not null.',
@@ -153,11 +169,15 @@ export const redeemContract = {
     },
     202: PLACE_ANSWER,
   },
-  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS, 'challenge_required'],
+  errors: [
+    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS],
+    ...(['checkout_required', 'challenge_required'] as const),
+  ],
 } satisfies RouteContract;
 
 export const oneTimeTokenContract = {
   ...coupons,
+  operationId: 'getCouponToken',
   method: 'get',
   path: '/coupons/token',
   summary: 'A one-time token for a code and a user',

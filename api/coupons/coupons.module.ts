@@ -1,4 +1,5 @@
 import { LIMITS } from '../../shared/config/limits.js';
+import type { Code } from '../../shared/domain/codes.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
 import type { Claims } from '../claim/claim.module.js';
@@ -20,18 +21,22 @@ import { Redemption } from './redemption.js';
 import { validateRoute } from './validate.route.js';
 import { Validation } from './validation.js';
 
-/** Validation and redemption of codes, and one-time tokens. */
+/**
+ * Validation and redemption of codes, and one-time tokens.
+ * @param isOfOther whether another region decides about a code
+ */
 export function couponsModule(
   core: Core,
   { auth: { shopper }, limits, attestation, abuse, velocity }: Guards,
   { claim, terms }: Claims,
+  isOfOther: (code: Code) => boolean = () => false,
 ): Route[] {
   const { config, clock, metrics, log, sales } = core;
   const { loadShedder, policies, couponTokenQuota } = limits;
   const { blocklist, riskGate, failures } = abuse;
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   const attempt: AttemptDeps = {
-    finder: createCodeResolver(core, terms),
+    finder: createCodeResolver(core, terms, isOfOther),
     policies,
     guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
     unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
@@ -88,6 +93,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 function createCodeResolver(
   { log, metrics, life, shards, database, openPool, directory }: Core,
   terms: Claims['terms'],
+  isOfOther: (code: Code) => boolean,
 ): CodeResolver {
   // A pool of its own: it reads every code.
   const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codePageStatementMs });
@@ -97,5 +103,5 @@ function createCodeResolver(
   const codes = new CodesTable(database);
   const patterns = new CodePatterns(codes, log);
   life.add('code patterns', patterns);
-  return new CodeResolver(filter, new CodeLookup(codes), directory, terms, patterns);
+  return new CodeResolver(filter, new CodeLookup(codes), directory, terms, patterns, isOfOther);
 }

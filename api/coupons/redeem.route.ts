@@ -12,6 +12,7 @@ import { deviceOf, provenDevice } from '../guards/caller/fingerprint.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
 import type { CampaignQuota } from '../guards/limits/quotas.js';
 import { type Call, defineRoute } from '../http/define-route.js';
+import { metadataText } from '../http/fields.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -108,6 +109,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
           key,
           network,
           trace: req.trace,
+          metadata: metadataText(body.metadata),
         });
         about(found, result);
         if (result.replayed) {

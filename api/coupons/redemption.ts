@@ -7,7 +7,7 @@ import type { Claim, ClaimResult, HeldUnit } from '../claim/claim.js';
 import { judgedClaim } from '../claim/judged-claim.js';
 import type { Claimed } from '../claim/send-claim.js';
 import type { TermsCache } from '../claim/terms-cache.js';
-import type { IssuedCode } from './code-resolver.js';
+import { assertByCode, type IssuedCode } from './code-resolver.js';
 import type { RedeemedData } from './coupon.contract.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
@@ -28,6 +28,8 @@ export type RedemptionRequest = {
   counted: string | null;
   network: string;
   trace: string;
+  /** JSON of the metadata; null = none */
+  metadata: string | null;
 };
 
 export type Redeemed = Claimed<{ status: 201; data: RedeemedData }>;
@@ -42,6 +44,7 @@ export class Redemption {
 
   /** @throws Problem for every refusal · EngineUnavailable if Redis or Postgres is unavailable */
   async run(issued: IssuedCode, request: RedemptionRequest): Promise<Redeemed> {
+    assertByCode(issued, this.claim.sales.map);
     const once = this.#verified(issued, request);
     return judgedClaim(
       issued.terms,
@@ -61,13 +64,40 @@ export class Redemption {
 
   #claim(
     { codeNo, product }: IssuedCode,
-    { user, order, key, attestation: token, device, proven, holderDevice, counted, network, trace }: RedemptionRequest,
+    {
+      user,
+      order,
+      key,
+      attestation: token,
+      device,
+      proven,
+      holderDevice,
+      counted,
+      network,
+      trace,
+      metadata,
+    }: RedemptionRequest,
     once: Verified,
     terms: number,
   ): Promise<ClaimResult> {
     const coupon = { code: codeNo, once };
     return this.claim.run(
-      { product, user, qty: 1, key, order, token, device, proven, holderDevice, counted, network, trace, coupon },
+      {
+        product,
+        user,
+        qty: 1,
+        key,
+        order,
+        token,
+        device,
+        proven,
+        holderDevice,
+        counted,
+        network,
+        trace,
+        metadata,
+        coupon,
+      },
       terms,
     );
   }

@@ -1,28 +1,32 @@
 import { localTime } from '../../shared/calendar/sale-window.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import { type Attributes, matchesAudience } from '../../shared/domain/audience.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { Cart } from '../../shared/domain/discount.js';
-import type { UserId } from '../../shared/domain/ids.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
-import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { CheckRedeemableOutcome } from '../../shared/sale/scripts/checkout.js';
 import type { Identity } from '../guards/auth/shopper-identity.js';
-import type { IssuedCode } from './code-resolver.js';
+import { assertByCode, type IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
 
 export type Shopper = { user: UserId; attributes: Record<string, unknown>; cart: Cart | null };
 /** One of several codes: usable, or refused with the reason. */
 export type Judged = { typed: string; issued: IssuedCode } | { typed: string; refusal: Problem };
 
+/** `total` -1 = unlimited */
+type UsableStock = { free: number; total: number };
+
 const FEW_UNITS = 10;
 const FEW_PART = 0.1;
 
 /** Computes what a code currently gives its user. It reserves nothing. */
 export class Validation {
-  constructor(readonly sales: SalesOf) {}
+  constructor(readonly sales: Sales) {}
 
   /** Checks one code. @throws Problem if it could not be redeemed now */
   async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
@@ -77,14 +81,31 @@ export class Validation {
   }
 
   /** Returns the stock of a usable code; `total` -1 = unlimited. @throws Problem if it could not be redeemed now */
-  async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
+  async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<UsableStock> {
+    assertByCode(issued, this.sales.map);
     const { audience } = issued.terms;
-    const outcome = await this.sales.of(issued.product).claims.checkRedeemable(issued.product, user, issued.codeNo);
+    const bucket = this.sales.bucketOf(issued.product, user);
+    const store = this.sales.of(issued.product, bucket);
+    const outcome = await store.claims.checkRedeemable(issued.product, user, issued.codeNo);
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
       throw new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
     }
     if (outcome.kind !== 'usable') throw refusalOf(outcome);
-    return outcome;
+    const mayBeElsewhere = outcome.free === 0 && outcome.total !== -1 && this.sales.map.bucketsOf(issued.product) > 1;
+    return mayBeElsewhere ? this.#freeInAllBuckets(issued.product, outcome) : outcome;
+  }
+
+  /**
+   * The stock of a divided campaign. With a line, users get a place, so the stock of their bucket is returned.
+   * @throws Problem if there is no line and no bucket has a unit
+   */
+  async #freeInAllBuckets(product: ProductId, own: UsableStock): Promise<UsableStock> {
+    const state = await this.sales.of(product, FIRST_BUCKET).reader.publicState(product);
+    if (state?.hasLine !== false) return own;
+    const stock = await this.sales.stock(product);
+    if (!stock || stock.free === null || stock.total === null) return own;
+    if (stock.free <= 0) throw refusalOf({ kind: 'sold_out' });
+    return { free: stock.free, total: stock.total };
   }
 }
 

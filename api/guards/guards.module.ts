@@ -1,4 +1,5 @@
 import { LIMITS } from '../../shared/config/limits.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { VelocityStore, VelocityStores } from '../../shared/sale/velocity-store.js';
 import type { Core } from '../core.js';
@@ -27,7 +28,7 @@ export function guardsModule(core: Core): Guards {
   const velocity = new Velocity(
     new VelocityStores(
       shards.all.map(({ commands }) => new VelocityStore(commands)),
-      (product) => shards.of(product as ProductId).index,
+      (product) => shards.of(product as ProductId, FIRST_BUCKET).index,
     ),
     () => clock.nowMs(),
     LIMITS,

@@ -18,7 +18,16 @@ import type { Route, RouteContract } from './route.js';
 
 /** The HTTP edge on a real port, with minimal routes. */
 const route = (method: RouteContract['method'], path: string, handle: Route['handle']): Route => ({
-  contract: { method, path, summary: '', tag: 'operations', caller: 'anyone', answers: {}, errors: [] },
+  contract: {
+    operationId: 'try',
+    method,
+    path,
+    summary: '',
+    tag: 'operations',
+    caller: 'anyone',
+    answers: {},
+    errors: [],
+  },
   handle,
 });
 let [busy, mostBusy] = [0, 0];
@@ -29,6 +38,17 @@ const refuse: Route['guard'] = (req, res) => {
   res.writeHead(403).end();
   return true;
 };
+const NAMES = ['#/qty', '#/campaigns/12/product_id', '#/total_limt'];
+const TYPED = [
+  'ann@x.example',
+  '4111111111111111',
+  'sk_live_51H',
+  'line\nbreak',
+  '\u001b[2J',
+  'x'.repeat(5_000),
+  '~1etc',
+];
+const POINTERS = [...NAMES, ...TYPED.map((text) => `#/metadata/${text}`), '#/a/b/c/d/e/f/g/h/i', '#/last'];
 const [log, metrics] = [recordingLog(), new Metrics(false)];
 const routes = [
   route('get', '/things/:id', (req, res) => sendData(req, res, 200, { id: req.params.id, request: req.requestId })),
@@ -48,6 +68,10 @@ const routes = [
       headers: { 'X-More': 'yes' },
       retryAfterSeconds: 10,
     });
+  }),
+  route('get', '/invalid', () => {
+    const errors = POINTERS.map((pointer) => ({ pointer, detail: 'must not be ann@x.example' }));
+    throw new Problem('invalid_request', 'See errors.', { members: { errors } });
   }),
   route('get', '/broken', async () => {
     throw new Error('secret internals at 10.0.0.1');
@@ -129,6 +153,15 @@ test('sends a refusal as RFC 9457 defines it', async () => {
       more: 1,
     },
   ]);
+});
+
+test('logs which fields were not valid, at most ten, without what the client typed', async () => {
+  const answer = await ask('/invalid');
+  expect(answer.status).toBe(400);
+  const { fields } = log.lines.at(-1) ?? {};
+  expect(fields).toMatchObject({ code: 'invalid_request', fields: [...NAMES, ...TYPED.map(() => '#/metadata/…')] });
+  await ask('/refused');
+  expect(log.lines.at(-1)?.fields).not.toHaveProperty('fields');
 });
 
 test('hides internal errors, and logs them in full under the same id', async () => {
@@ -283,9 +316,23 @@ test('closes connections while it stops', async () => {
 test('counts every response by its route, never by the requested path', async () => {
   const text = await metrics.registry.metrics();
   const counted = new Set(
-    [...text.matchAll(/http_request_seconds_count\{route="([^"]+)"\}/g)].map(([, route]) => route),
+    [...text.matchAll(/http_request_duration_seconds_count\{method="(\w+)",route="([^"]+)"\}/g)].map(
+      ([, method, route]) => `${method} ${route}`,
+    ),
   );
-  expect([...counted].sort()).toEqual(['/away', '/broken', '/busy', '/large', '/refused', '/things/:id', 'none']);
+  expect([...counted].sort()).toEqual([
+    'DELETE /things/:id',
+    'GET /away',
+    'GET /broken',
+    'GET /busy',
+    'GET /invalid',
+    'GET /large',
+    'GET /refused',
+    'GET /things/:id',
+    'HEAD /things/:id',
+    'POST /things/:id',
+    'none none',
+  ]);
 });
 
 test('an exact path is served like any other: with and without a query, and with sync and async errors', async () => {

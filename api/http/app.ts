@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Tracing } from '../../shared/observability/tracing.js';
 import { Cors } from './cors.js';
 import { isLongRequest } from './long-requests.js';
 import { Pipelines } from './pipeline.js';
@@ -13,6 +14,7 @@ import { respondRaw } from './raw-response.js';
 import { RequestScheduler } from './request-scheduler.js';
 import { beginExchange } from './respond.js';
 import type { Route } from './route.js';
+import { traceRequest } from './trace-request.js';
 import { knownQuery, requireKnownQuery } from './unknown-fields.js';
 import { wrongRequest } from './wrong-request.js';
 
@@ -105,6 +107,7 @@ export function createHttpServer(
   isDraining: () => boolean,
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
+  tracing: Tracing | null = null,
 ): Server {
   // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
@@ -117,8 +120,10 @@ export function createHttpServer(
   onlyWebSocketsUpgrade(app);
 
   function observe(this: Response): void {
-    const { routePath, startedAt, socket } = this.req;
-    metrics.observeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
+    const { method, routePath, startedAt, socket } = this.req;
+    const seconds = (performance.now() - startedAt) / 1000;
+    if (routePath) metrics.observeRequest(method, routePath, this.statusCode, seconds);
+    else metrics.observeRequest('none', 'none', this.statusCode, seconds);
     pipelines.finished(socket);
   }
   const scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
@@ -141,6 +146,7 @@ export function createHttpServer(
       return;
     }
     beginExchange(req);
+    if (tracing !== null) traceRequest(tracing, req, res);
     // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
     const full = scheduler.waiting >= LIMITS.requestsWaiting ? unavailable() : null;

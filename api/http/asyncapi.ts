@@ -1,18 +1,43 @@
 import { z } from 'zod';
 import {
+  cloudEventSchema,
+  DOCUMENTED_EVENTS,
+  type DocumentedType,
+  EVENT_TYPES,
+} from '../../shared/contracts/events.js';
+import {
   CLIENT_FRAMES,
   CLOSE_CODES,
   CLOSE_MEANINGS,
   FRAME_ENVELOPE,
   SERVER_FRAMES,
 } from '../../shared/contracts/frames.js';
+import { keys } from '../../shared/redis/keys.js';
 
 const CHANNEL = 'sale';
+/** Where events are published, with the address and what a reader has to know. */
+const EVENT_CHANNELS = {
+  stream: {
+    address: keys.events,
+    title: 'The event stream in Redis',
+    description:
+      'Entries have the fields `id`, `type`, `subject` and `event`, which is the CloudEvent. With several shards the tag of shard 0 ' +
+      'comes first in the key. Read it with a consumer group that starts at 0.',
+    types: EVENT_TYPES as readonly DocumentedType[],
+  },
+  webhooks: {
+    address: null,
+    title: 'Webhook endpoints',
+    description:
+      'The body of a POST to each URL of POST /admin/webhooks, signed by Standard Webhooks. At least once, in order per reservation.',
+    types: Object.keys(DOCUMENTED_EVENTS) as DocumentedType[],
+  },
+} as const;
 type Frames = Record<string, z.ZodObject>;
 
 /**
- * Returns the AsyncAPI 3.0 document of /flash-sale/ws, generated from the contracts of the frames. `receive` and `send`
- * are seen from the server.
+ * Returns the AsyncAPI 3.0 document of /flash-sale/ws, of the event stream and of webhooks. It is generated from the
+ * contracts of frames and events. `receive` and `send` are seen from the server.
  */
 export function asyncApiDocument(version: string): object {
   const sent: Frames = Object.fromEntries(
@@ -28,7 +53,9 @@ export function asyncApiDocument(version: string): object {
     info: {
       title: 'Doorbuster',
       version,
-      description: 'Notifications about one shopper’s position and reservation, over a WebSocket.',
+      description:
+        'Notifications about one shopper’s position and reservation, over a WebSocket; events of reservations and campaigns, ' +
+        'in a Redis stream and by webhooks.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     defaultContentType: 'application/json',
@@ -46,10 +73,16 @@ export function asyncApiDocument(version: string): object {
           },
         },
       },
+      ...mapped(EVENT_CHANNELS, ({ types, ...channel }) => ({
+        ...channel,
+        messages: Object.fromEntries(types.map((type) => [type, reference('components', 'messages', type)])),
+      })),
     },
     operations: {
       receive: operation('receive', 'Frames that a client may send', received),
       send: operation('send', 'Frames that the server sends', sent),
+      publish: publishing('stream', 'Events that are appended to the stream'),
+      deliver: publishing('webhooks', 'Events that are sent to webhook endpoints'),
     },
     components: {
       securitySchemes: {
@@ -60,12 +93,19 @@ export function asyncApiDocument(version: string): object {
           description: 'The ticket that checkout returns, in the query or in the first message',
         },
       },
-      messages: Object.fromEntries(
-        Object.entries(all).map(([type, frame]) => [
-          type,
-          { name: type, summary: frame.description ?? type, payload: schemaOf(frame) },
-        ]),
-      ),
+      messages: {
+        ...mapped(all, (frame, type) => ({
+          name: type,
+          summary: frame.description ?? type,
+          payload: schemaOf(frame),
+        })),
+        ...mapped(DOCUMENTED_EVENTS, ({ meaning }, type) => ({
+          name: type,
+          summary: meaning,
+          contentType: 'application/cloudevents+json',
+          payload: schemaOf(cloudEventSchema(type)),
+        })),
+      },
     },
   };
 }
@@ -78,6 +118,19 @@ function operation(action: 'send' | 'receive', title: string, frames: Frames): o
     security: [reference('components', 'securitySchemes', 'ticket')],
     messages: Object.keys(frames).map((type) => reference('channels', CHANNEL, 'messages', type)),
   };
+}
+
+function publishing(channel: keyof typeof EVENT_CHANNELS, title: string): object {
+  const messages = EVENT_CHANNELS[channel].types.map((type) => reference('channels', channel, 'messages', type));
+  return { action: 'send', title, channel: reference('channels', channel), messages };
+}
+
+function mapped<Value, Name extends string>(
+  values: Readonly<Record<Name, Value>>,
+  change: (value: Value, name: Name) => object,
+): Record<string, object> {
+  const entries = Object.entries<Value>(values) as [Name, Value][];
+  return Object.fromEntries(entries.map(([name, value]) => [name, change(value, name)]));
 }
 
 const reference = (...path: string[]) => ({ $ref: `#/${path.join('/')}` });

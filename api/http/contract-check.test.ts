@@ -14,6 +14,7 @@ import { inspectResponses } from './respond.js';
 import type { RouteContract } from './route.js';
 
 const contract = {
+  operationId: 'addPart',
   method: 'post',
   path: '/parts',
   summary: 'Adds a part',

@@ -25,9 +25,7 @@ const REQUEST_HEADERS = [
   'traceparent',
 ].join(', ');
 /** Response headers that a script of another origin may read. */
-const EXPOSED = Object.keys(RESPONSE_HEADERS)
-  .filter((name) => name !== 'Set-Cookie')
-  .join(', ');
+const EXPOSED = [...Object.keys(RESPONSE_HEADERS), 'Date', 'Age'].filter((name) => name !== 'Set-Cookie').join(', ');
 
 /**
  * Cross-origin access for pages of SHOP_ORIGINS: shoppers' calls only, without cookies. A browser sends a preflight

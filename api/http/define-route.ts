@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { Problem, type ProblemExtras } from '../../shared/errors/catalogue.js';
-import { sendHead, sendJson } from './respond.js';
+import { sendCacheable, sendHead, sendJson } from './respond.js';
 import type { DataOf, MembersOf, RefusalOf, Route, RouteContract, StatusOf } from './route.js';
 
 declare const encoded: unique symbol;
@@ -40,6 +40,17 @@ export class Call<Contract extends RouteContract = RouteContract> {
   /** Sends a text that `encode` returned for this status. @param headers flat list of names and values */
   replyEncoded(status: StatusOf<Contract>, text: Encoded, headers: readonly string[] = []): void {
     sendJson(this.req, this.res, status, text, headers);
+  }
+
+  /** Does the same with `Cache-Control` instead of `no-store`. @param headers flat list of names and values */
+  replyCacheable<Status extends StatusOf<Contract>>(
+    status: Status,
+    data: DataOf<Contract, Status>,
+    cacheControl: string,
+    headers: readonly string[],
+  ): void {
+    const fields = ['X-Request-Id', this.req.requestId, ...headers];
+    sendCacheable(this.res, status, fields, this.encode(status, data), cacheControl);
   }
 
   /**

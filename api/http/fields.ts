@@ -11,6 +11,11 @@ export const externalId = z
 /** The campaign in a path: its id or its product id. */
 export const campaignId = externalId.describe('campaign id or product id');
 
+/** Text that Postgres can store. */
+export const storable = z
+  .string()
+  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must not contain NUL or unpaired surrogates');
+
 /** Free text for a record: bounded, and without characters that Postgres rejects or changes. */
 export const note = z
   .string()
@@ -50,6 +55,33 @@ export const attributes = z
   .record(z.string().max(AUDIENCE_LIMITS.nameCharacters), z.unknown())
   .refine((given) => Object.keys(given).length <= MAX_ATTRIBUTES, `must have at most ${MAX_ATTRIBUTES} members`)
   .describe('strings, numbers, booleans, or lists of them');
+
+const METADATA = { entries: 20, valueCharacters: 500, bytes: 2_048 };
+/** What a shop attaches to a claim. Postgres stores no control characters and no unpaired surrogates. */
+export const metadata = z
+  .record(
+    z.string().regex(/^[A-Za-z0-9_.-]{1,40}$/, 'must have names of 1 to 40 characters of A-Z a-z 0-9 _ . -'),
+    z
+      .string()
+      .max(METADATA.valueCharacters, `must have at most ${METADATA.valueCharacters} characters`)
+      // A JSON Schema cannot express the flags of a regular expression.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
+      .regex(/^[^\x00-\x1f\x7f-\x9f]*$/, 'must not contain control characters')
+      .refine((text) => text.isWellFormed(), 'must not contain unpaired surrogates'),
+  )
+  .refine((entries) => Object.keys(entries).length <= METADATA.entries, `must have at most ${METADATA.entries} members`)
+  .refine(
+    (entries) => Buffer.byteLength(JSON.stringify(entries)) <= METADATA.bytes,
+    `must have at most ${METADATA.bytes} bytes as JSON`,
+  )
+  .describe(
+    `at most ${METADATA.entries} texts of at most ${METADATA.valueCharacters} characters, together ${METADATA.bytes} bytes; returned with ` +
+      'the reservation and in its events. Not a part of the idempotency key: a replay keeps that of the first request',
+  );
+
+/** The text of the metadata for the journal; null = none. */
+export const metadataText = (of: Readonly<Record<string, string>> | undefined): string | null =>
+  of === undefined || Object.keys(of).length === 0 ? null : JSON.stringify(of);
 
 /** The solution of a challenge from `challenge_required`. */
 export const challengeSolution = z

@@ -14,6 +14,7 @@ const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
  * @throws Problem 415 not JSON, 413 too large, 400 malformed or truncated JSON
  */
 export function readJson(req: Request): Promise<unknown> {
+  if (req.bodyRead !== undefined) return Promise.resolve(req.bodyRead.value);
   const type = req.headers['content-type'];
   if (type === undefined || !JSON_TYPE.test(type) || OTHER_CHARSET.test(type)) {
     return refuse(req, new Problem('unsupported_media_type', 'The body must be application/json in UTF-8.'));

@@ -5,6 +5,7 @@ import type { Route } from './route.js';
 
 const route: Route = {
   contract: {
+    operationId: 'addPart',
     method: 'post',
     path: '/things/:id/parts/:part',
     summary: 'Adds a part',
@@ -36,10 +37,22 @@ test('documents the contract of a route', () => {
       ['part', 'path'],
     ],
   );
-  expect(operation.requestBody.content['application/json'].schema.properties.count.type).toBe('integer');
-  expect(operation.responses['200'].content['application/json'].schema.properties.data.properties.total.type).toBe(
-    'integer',
+  expect(operation.operationId).toBe('addPart');
+  const { schemas } = document.components;
+  const [sent, returned] = [operation.requestBody, operation.responses['200']].map(
+    (of) => of.content['application/json'],
   );
+  expect([sent.schema, sent.example]).toEqual([{ $ref: '#/components/schemas/AddPartRequest' }, { count: 0 }]);
+  expect(schemas.AddPartRequest.properties.count.type).toBe('integer');
+  expect(returned.schema.properties.data).toEqual({ $ref: '#/components/schemas/AddPartData' });
+  expect([schemas.AddPartData.properties.total.type, returned.example]).toEqual([
+    'integer',
+    { data: { total: 225_000 } },
+  ]);
+  expect(operation.responses['410'].content['application/problem+json']).toEqual({
+    schema: { $ref: '#/components/schemas/Problem' },
+    examples: { sold_out: { $ref: '#/components/examples/sold_out' } },
+  });
   expect(Object.keys(operation.responses['202'].content)).toEqual(['text/csv']);
   expect(Object.keys(operation.responses['202'].headers)).toEqual(['X-Request-Id', 'Location']);
   // Errors that every route of its kind can return are documented without being listed.

@@ -1,25 +1,19 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
+import { cloudEventSchema, DOCUMENTED_EVENTS, type DocumentedType } from '../../shared/contracts/events.js';
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
+import { Examples, type JsonSchema } from './examples.js';
+import { addComponents, headerReference } from './openapi-components.js';
+import { problemSchema } from './problem-schema.js';
 import {
   type Answer,
   type Caller,
   errorsOf,
   HEADERS_OF_ERRORS,
-  RESPONSE_HEADERS,
   type Route,
   type RouteContract,
+  TAGS,
 } from './route.js';
-
-const problem = z.object({
-  type: z.url(),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  instance: z.string().describe('identifies the request in the log'),
-  code: z.string(),
-  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
-});
 
 const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   anyone: [],
@@ -31,39 +25,25 @@ const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   admin: [{ adminKey: [] }],
 };
 
-/** Returns the OpenAPI 3.1 document, generated from the contracts that validate requests. */
+type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
+type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
+type Operation = { requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
+type Document = {
+  paths?: Record<string, Record<string, Operation>>;
+  webhooks?: Record<string, Record<string, Operation>>;
+  components?: { schemas?: Record<string, JsonSchema> };
+};
+
+/**
+ * Returns the OpenAPI 3.1 document, generated from the contracts that validate requests, and from those of the events.
+ * It is meant for code generators: operations and schemas have names, and every body has an example.
+ */
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const registry = new OpenAPIRegistry();
-  registry.registerComponent('securitySchemes', 'adminKey', {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'ADMIN_API_KEYS',
-  });
-  registry.registerComponent('securitySchemes', 'serviceKey', {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'SERVICE_API_KEYS',
-  });
-  registry.registerComponent('securitySchemes', 'ticket', {
-    type: 'apiKey',
-    in: 'header',
-    name: 'X-Ticket',
-    description: 'the ticket that checkout returns',
-  });
-  registry.registerComponent('securitySchemes', 'shopperJwt', {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'JWT',
-    description: 'with `SHOPPER_IDENTITY=jwt`: a JWT of the shopper, whose `sub` is the `user_id`',
-  });
-  registry.registerComponent('securitySchemes', 'shopperHandOver', {
-    type: 'apiKey',
-    in: 'header',
-    name: 'X-Shopper',
-    description: 'with `SHOPPER_IDENTITY=signed`: a hand-over of the shopper, signed by the shop (docs/identity.md)',
-  });
+  addComponents(registry);
   for (const { contract } of routes) registry.registerPath(pathOf(contract));
-  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  for (const type of Object.keys(DOCUMENTED_EVENTS) as DocumentedType[]) registry.registerWebhook(webhookOf(type));
+  const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: {
       title: 'Doorbuster',
@@ -72,42 +52,75 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
         'Flash sales and coupon redemption: each unit goes to exactly one user, and a fair waiting room for the others.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers: [{ url: '/', description: 'the server that this document comes from' }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
   });
+  addExamples(document as unknown as Document);
+  return document;
 }
 
-function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPath']>[0] {
+function pathOf(contract: RouteContract): PathConfig {
   const request: Record<string, unknown> = {};
   if (contract.params) request.params = contract.params;
   if (contract.query) request.query = contract.query;
   if (contract.headers) request.headers = contract.headers;
-  if (contract.body) request.body = { required: true, content: contentOf(contract.body, contract.otherBodies) };
+  if (contract.body) request.body = { required: true, content: contentOf(contract) };
   const responses: Record<string, object> = {};
   for (const [status, answer] of Object.entries(contract.answers)) {
     responses[status] = {
       description: answer.description,
       headers: headersOf(answer),
-      ...contentOfAnswer(answer),
+      ...contentOfAnswer(answer, dataName(contract, status)),
     };
   }
   for (const [status, codes] of byStatus(errorsOf(contract))) {
     const { description, content, headers } = (responses[status] ?? {}) as Partial<DocumentedResponse>;
     const meanings = codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join(' ');
+    const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
     responses[status] = {
       description: description === undefined ? meanings : `${description} ${meanings}`,
       headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[Number(status)]) },
-      content: { ...content, 'application/problem+json': { schema: problem } },
+      content: { ...content, 'application/problem+json': { schema: problemSchema, examples } },
     };
   }
   return {
     method: contract.method,
     path: contract.path.replace(/[:*](\w+)/g, '{$1}'),
+    operationId: contract.operationId,
     summary: contract.summary,
     ...(contract.description ? { description: contract.description } : {}),
     tags: [contract.tag],
     security: SECURITY[contract.caller],
     request,
     responses,
-  } as Parameters<OpenAPIRegistry['registerPath']>[0];
+  } as PathConfig;
+}
+
+/** A delivery of an event to a webhook endpoint: what the endpoint of a shop receives, and how it responds. */
+function webhookOf(type: DocumentedType): PathConfig {
+  const name = pascal(type.replace(/^dev\.doorbuster\./, ''));
+  const headers = z.object({
+    'webhook-id': z.uuid().describe('the id of the event: the same in every delivery of it'),
+    'webhook-timestamp': z.string().describe('Unix seconds of this delivery'),
+    'webhook-signature': z
+      .string()
+      .describe('`v1,` and base64 of HMAC-SHA256, one for each secret, separated by spaces'),
+  });
+  const content = { 'application/cloudevents+json': { schema: named(cloudEventSchema(type), name) } };
+  return {
+    method: 'post',
+    path: type,
+    operationId: `on${name}`,
+    summary: DOCUMENTED_EVENTS[type].meaning,
+    description: 'Signed by Standard Webhooks. See docs/events.md.',
+    tags: ['admin'],
+    request: { headers, body: { required: true, content } },
+    responses: {
+      204: { description: 'The event is accepted. Any 2xx is.' },
+      410: { description: 'The endpoint is gone: it is disabled.' },
+      default: { description: 'The delivery is retried for a day, with growing pauses.' },
+    },
+  };
 }
 
 type DocumentedResponse = { description: string; headers: object; content: object };
@@ -117,22 +130,53 @@ function headersOf({ headers = [], optionalHeaders = [] }: Partial<Answer> = {})
   const always = (['X-Request-Id', ...headers] as const).map((name) => [name, true] as const);
   const sometimes = optionalHeaders.map((name) => [name, false] as const);
   return Object.fromEntries(
-    [...always, ...sometimes].map(([name, required]) => [
-      name,
-      { description: RESPONSE_HEADERS[name], ...(required ? { required } : {}), schema: { type: 'string' } },
-    ]),
+    [...always, ...sometimes].map(([name, required]) => [name, headerReference(name, required)]),
   );
 }
 
-function contentOfAnswer({ data, members, contentTypes = [] }: Answer): object {
+/** Name of the schema of the data of a response. A second success of an operation has its status in the name. */
+function dataName({ operationId, answers }: RouteContract, status: string): string {
+  const first = Object.keys(answers)[0] === status;
+  return `${pascal(operationId)}Data${first ? '' : status}`;
+}
+
+function contentOfAnswer({ data, members, contentTypes = [], example }: Answer, name: string): object {
   const texts = contentTypes.map((type) => [type, { schema: z.string() }]);
-  const json = data ? [['application/json', { schema: z.object({ data, ...members?.shape }) }]] : [];
+  const given = example === undefined ? {} : { example: { data: example } };
+  const schema = data && z.object({ data: named(data, name), ...members?.shape });
+  const json = schema ? [['application/json', { schema, ...given }]] : [];
   return json.length + texts.length > 0 ? { content: Object.fromEntries([...json, ...texts]) } : {};
 }
 
-function contentOf(body: z.ZodType, others: Record<string, z.ZodType> = {}): Record<string, { schema: z.ZodType }> {
-  const bodies = Object.entries({ 'application/json': body, ...others });
-  return Object.fromEntries(bodies.map(([type, schema]) => [type, { schema }]));
+function contentOf({ operationId, body, bodyExample, otherBodies = {} }: RouteContract): object {
+  const example = bodyExample === undefined ? {} : { example: bodyExample };
+  const json = body && { 'application/json': { schema: named(body, `${pascal(operationId)}Request`), ...example } };
+  return { ...json, ...Object.fromEntries(Object.entries(otherBodies).map(([type, schema]) => [type, { schema }])) };
+}
+
+/** Names an object schema that has no name. Lists and values stay where they are used. */
+function named<Schema extends z.ZodType>(schema: Schema, id: string): Schema {
+  if (schema.meta()?.id !== undefined || schema instanceof z.ZodArray) return schema;
+  return schema.meta({ ...schema.meta(), id });
+}
+
+/** Composes an example of each JSON body that has none. */
+function addExamples({ paths = {}, webhooks = {}, components = {} }: Document): void {
+  const examples = new Examples(components.schemas ?? {});
+  for (const operations of [...Object.values(paths), ...Object.values(webhooks)]) {
+    for (const { requestBody, responses = {} } of Object.values(operations)) {
+      const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)];
+      for (const [type, media] of contents.flatMap((content) => Object.entries(content ?? {}))) {
+        if (!type.endsWith('json') || !media.schema || media.examples || media.example !== undefined) continue;
+        media.example = examples.of(media.schema);
+      }
+    }
+  }
+}
+
+/** `campaign.line_closed.v1` → `CampaignLineClosedV1` */
+function pascal(name: string): string {
+  return name.replace(/(?:^|[._])(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function byStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { ERRORS, type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
+import { ERRORS, type ErrorCode, type FieldError, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -40,7 +40,10 @@ export class ProblemEdge {
     }
     if (!req.logged) {
       const { requestId: request_id, method, routePath: route } = req;
-      this.log.info({ request_id, method, route: route || 'none', code: problem.code }, 'refused');
+      this.log.info(
+        { request_id, method, route: route || 'none', code: problem.code, ...invalidNames(problem) },
+        'refused',
+      );
     }
     this.#logUndeclared(problem, req);
     const headers: string[] = [];
@@ -82,6 +85,26 @@ export class ProblemEdge {
       'The request failed because of a bug. The server log has the details under `instance`.',
     );
   }
+}
+
+/** Parts of a pointer that are logged: an index, or a name of lower-case letters, as most fields have. */
+const LOGGED_PART = /^(?:\d{1,3}|[a-z][a-z_]{0,39})$/;
+const MAX_LOGGED_FIELDS = 10;
+const MAX_LOGGED_PARTS = 8;
+
+/**
+ * Returns the pointers of the invalid fields for the log, never their values. Clients choose the names of unknown
+ * fields and the keys of records, so a part that does not look like a name of this API (an address, a number, a token,
+ * a line break) is replaced by `…`.
+ */
+function invalidNames({ extras }: Problem): { fields?: string[] } {
+  const errors = (extras.members as { errors?: readonly FieldError[] } | undefined)?.errors;
+  if (!errors || errors.length === 0) return {};
+  const logged = ({ pointer }: FieldError): string => {
+    const parts = pointer.split('/', MAX_LOGGED_PARTS).slice(1);
+    return `#${parts.map((part) => `/${LOGGED_PART.test(part) ? part : '…'}`).join('')}`;
+  };
+  return { fields: errors.slice(0, MAX_LOGGED_FIELDS).map(logged) };
 }
 
 export function unavailable(): Problem<'temporarily_unavailable'> {

@@ -21,6 +21,8 @@ declare module 'node:http' {
     cors: readonly string[];
     /** Whether a log line already contains the request id. If not, a refusal is logged. */
     logged: boolean;
+    /** The body, if a wrapper of the handler has read it (api/regions). `readJson` returns it. */
+    bodyRead?: { value: unknown };
   }
 }
 
@@ -71,13 +73,18 @@ const heads = new Map<number, string>();
 function headOf(status: number): string {
   let head = heads.get(status);
   if (head === undefined) {
-    head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
-    const constant = [...API_HEADERS, 'Cache-Control', 'no-store'];
-    for (let i = 0; i < constant.length; i += 2) {
-      validateHeaderValue(String(constant[i]), String(constant[i + 1]));
-      head += `${constant[i]}: ${constant[i + 1]}\r\n`;
-    }
+    head = makeHead(status, 'no-store');
     heads.set(status, head);
+  }
+  return head;
+}
+
+function makeHead(status: number, cacheControl: string): string {
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  const constant = [...API_HEADERS, 'Cache-Control', cacheControl];
+  for (let i = 0; i < constant.length; i += 2) {
+    validateHeaderValue(String(constant[i]), String(constant[i + 1]));
+    head += `${constant[i]}: ${constant[i + 1]}\r\n`;
   }
   return head;
 }
@@ -92,14 +99,29 @@ type HeadStoring = { _storeHeader(begin: string, fields: readonly string[]): voi
  */
 export function sendText(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
   const instead = inspector === null ? null : inspector(res.req, { status, fields, text });
-  if (instead === null) sendChecked(res, status, fields, text);
-  else sendChecked(res, instead.status, instead.fields, instead.text);
+  if (instead === null) sendChecked(res, headOf(status), status, fields, text);
+  else sendChecked(res, headOf(instead.status), instead.status, instead.fields, instead.text);
 }
 
-function sendChecked(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
+/** Sends a JSON text that caches may keep, with `Cache-Control` instead of `no-store`. */
+export function sendCacheable(
+  res: ServerResponse,
+  status: number,
+  fields: readonly string[],
+  json: string,
+  cacheControl: string,
+): void {
+  const length = String(Buffer.byteLength(json));
+  const all = ['Content-Type', 'application/json; charset=utf-8', 'Content-Length', length, ...fields];
+  const instead = inspector === null ? null : inspector(res.req, { status, fields: all, text: json });
+  if (instead === null) sendChecked(res, makeHead(status, cacheControl), status, all, json);
+  else sendChecked(res, headOf(instead.status), instead.status, instead.fields, instead.text);
+}
+
+function sendChecked(res: ServerResponse, head: string, status: number, fields: readonly string[], text: string): void {
   res.statusCode = status;
   const { cors } = res.req as { cors?: readonly string[] };
-  (res as unknown as HeadStoring)._storeHeader(headOf(status), cors?.length ? [...fields, ...cors] : fields);
+  (res as unknown as HeadStoring)._storeHeader(head, cors?.length ? [...fields, ...cors] : fields);
   // Node sends a string in one write with the head. A buffer would be a second write, which costs as much again.
   res.end(text);
 }

@@ -19,6 +19,8 @@ export type Caller = 'anyone' | 'shopper' | 'ticket' | 'service' | 'service or t
 export type Answer = {
   description: string;
   data?: z.ZodType;
+  /** An example of `data`. By default it is composed from its schema (api/http/examples.ts). */
+  example?: unknown;
   /** Members beside `data`. */
   members?: z.ZodObject;
   /** Media types of bodies that are not JSON. */
@@ -55,18 +57,34 @@ export const HEADERS_OF_ERRORS: Readonly<Record<number, Pick<Answer, 'headers' |
   503: { headers: ['Retry-After'] },
 };
 
+/** Groups of operations, with their descriptions. */
+export const TAGS = {
+  'flash sale': 'Claims of shoppers by product: device tokens, checkout, the public data of a sale.',
+  coupons: 'Claims of shoppers by code: check codes, redeem them.',
+  'waiting room': 'A shopper’s place in line: its state, and how to leave it.',
+  payment: 'Calls of the payment service: confirm, release and refund reservations.',
+  admin: 'Calls of operators: campaigns, stock, codes, bans, webhooks, records.',
+  operations: 'Health and metrics.',
+} as const;
+export type Tag = keyof typeof TAGS;
+
 /**
  * The complete interface of a route. Types, validation and the OpenAPI document derive from it; `defineRoute` binds the
  * handler to it, and tests compare every response with it (docs/decisions/0035-contracts-bind.md). Declare a contract
  * with `satisfies RouteContract`, which keeps its statuses and codes as types.
  */
 export type RouteContract = {
+  /**
+   * The name that code generators give the operation: camel case, unique, never changed. The schemas of its body and
+   * its data are named after it, unless they have an `id` of their own.
+   */
+  operationId: string;
   method: 'get' | 'post' | 'patch' | 'delete';
   /** In Express's syntax: `/admin/campaigns/:id`. */
   path: string;
   summary: string;
   description?: string;
-  tag: 'flash sale' | 'coupons' | 'waiting room' | 'payment' | 'admin' | 'operations';
+  tag: Tag;
   caller: Caller;
   /** Guards that run before the body is read. */
   guards?: readonly GuardName[];
@@ -76,6 +94,8 @@ export type RouteContract = {
   anyQuery?: true;
   headers?: z.ZodObject;
   body?: z.ZodType;
+  /** An example of the body. By default it is composed from its schema. */
+  bodyExample?: unknown;
   /** Accepted bodies of other media types. */
   otherBodies?: Record<string, z.ZodType>;
   answers: Record<number, Answer>;

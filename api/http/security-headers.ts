@@ -24,9 +24,30 @@ export const API_HEADERS = securityHeaders({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
 });
 
-/** Headers of the own pages, which load everything from this server. */
-export const PAGE_HEADERS = securityHeaders({
-  contentSecurityPolicy: {
-    directives: { styleSrc: ["'self'", "'unsafe-inline'"], imgSrc: ["'self'", 'data:'], upgradeInsecureRequests: null },
-  },
-});
+/**
+ * Headers of the own pages, which load everything from this server.
+ * @param images further origins of images
+ * @param frameAncestors further origins whose pages may show the page in a frame
+ */
+export function pageHeaders({
+  images,
+  frameAncestors,
+}: {
+  images: readonly string[];
+  frameAncestors: readonly string[];
+}): readonly string[] {
+  return securityHeaders({
+    contentSecurityPolicy: {
+      directives: {
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        imgSrc: ["'self'", 'data:', ...images],
+        frameAncestors: ["'self'", ...frameAncestors],
+        upgradeInsecureRequests: null,
+      },
+    },
+    // This older header knows no list; `frame-ancestors` replaces it.
+    ...(frameAncestors.length > 0 ? { frameguard: false } : {}),
+  });
+}
+
+export const PAGE_HEADERS = pageHeaders({ images: [], frameAncestors: [] });

@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Request } from 'express';
-import { type Call, defineRoute } from './define-route.js';
+import type { Request, Response } from 'express';
+import { defineRoute } from './define-route.js';
 import type { Route, RouteContract } from './route.js';
 import { PAGE_HEADERS } from './security-headers.js';
 
 const zip = promisify(gzip);
 const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?![.\d]*[1-9]))/;
+
+/** A call of a route that sends files. */
+type FileCall = { req: Request; res: Response; begin(status: number, fields: readonly string[]): void };
 
 /** A file that does not change while the process runs, kept in memory as it is and compressed. */
 export type StaticFile = { body: Buffer; zipped: Buffer; etag: string; fields: readonly string[] };
@@ -17,15 +20,25 @@ export type StaticFile = { body: Buffer; zipped: Buffer; etag: string; fields: r
  * @param type the media type
  * @param cacheControl `no-cache`: browsers revalidate each time (304), so that a page never mixes parts of two versions
  * @param headers flat list of names and values
+ * @param vary request headers on which the file depends, besides `Accept-Encoding`
  */
 export async function staticFile(
   type: string,
   body: Buffer,
   cacheControl = 'no-cache',
   headers: readonly string[] = PAGE_HEADERS,
+  vary: readonly string[] = [],
 ): Promise<StaticFile> {
   const etag = `"${createHash('sha1').update(body).digest('base64url')}"`;
-  const fields = [...headers, 'ETag', etag, 'Cache-Control', cacheControl, 'Vary', 'Accept-Encoding'];
+  const fields = [
+    ...headers,
+    'ETag',
+    etag,
+    'Cache-Control',
+    cacheControl,
+    'Vary',
+    ['Accept-Encoding', ...vary].join(', '),
+  ];
   return { body, zipped: await zip(body, { level: 9 }), etag, fields: [...fields, 'Content-Type', type] };
 }
 
@@ -41,6 +54,7 @@ export function staticRoute(
 ): Route {
   const contract = {
     ...about,
+    operationId: 'getFile',
     method: 'get',
     caller: 'anyone',
     answers: {
@@ -56,11 +70,14 @@ export function staticRoute(
   });
 }
 
-/** Sends a file: 304 if the client has the current version, compressed if the client accepts gzip. */
-function sendFile(call: Call, { body, zipped, etag, fields }: StaticFile): void {
+/**
+ * Sends a file: 304 if the client has the current version, compressed if the client accepts gzip.
+ * @param status of the response with a body
+ */
+export function sendFile(call: FileCall, { body, zipped, etag, fields }: StaticFile, status = 200): void {
   const { req, res } = call;
   const always = [...fields, 'X-Request-Id', req.requestId];
-  if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
+  if (status === 200 && req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
     call.begin(304, always);
     res.end();
     return;
@@ -68,7 +85,7 @@ function sendFile(call: Call, { body, zipped, etag, fields }: StaticFile): void 
   const zips = acceptsGzip(req);
   const sent = zips ? zipped : body;
   const encoding = zips ? ['Content-Encoding', 'gzip'] : [];
-  call.begin(200, [...always, ...encoding, 'Content-Length', String(sent.length)]);
+  call.begin(status, [...always, ...encoding, 'Content-Length', String(sent.length)]);
   res.end(sent);
 }
 

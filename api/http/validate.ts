@@ -19,10 +19,15 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
     return issue.keys.slice(0, MAX_ERRORS).map((name) => ({ pointer: pointerOf([...issue.path, name]), name, known }));
   });
   const wrong = issues.flatMap((issue): FieldError[] =>
-    issue.code === 'unrecognized_keys' ? [] : [{ pointer: pointerOf(issue.path), detail: issue.message }],
+    issue.code === 'unrecognized_keys' ? [] : [{ pointer: pointerOf(issue.path), detail: detailOf(issue) }],
   );
   if (unknown.length > 0) throw unknownFields(unknown, wrong);
   throw invalidFields(...wrong);
+}
+
+/** What is wrong. A name that a record does not take has its reason within. */
+function detailOf(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
 }
 
 /** Returns the refusal of a request with invalid fields. */

@@ -1,14 +1,19 @@
+import { LIMITS } from '../../shared/config/limits.js';
 import { postMetrics } from '../../shared/observability/post-metrics.js';
 import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import { MetricsStore } from '../../shared/redis/metrics-store.js';
+import { LiveCampaigns } from '../../shared/sale/live-campaigns.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import type { ApiShard, Core } from '../core.js';
 import type { Route } from '../http/route.js';
 import { opsRoutes } from './ops.route.js';
-import { ReadinessCheck } from './readiness.js';
+import { ReadinessCheck, type ReadinessDeps } from './readiness.js';
 
-/** Health and metrics. */
-export function opsModule(core: Core): { readiness: ReadinessCheck; routes: Route[] } {
+/** Health and metrics. @param regions null = this installation is the only one */
+export function opsModule(
+  core: Core,
+  regions: ReadinessDeps['regions'],
+): { readiness: ReadinessCheck; routes: Route[] } {
   const { name, config, log, metrics, life, shards, database, clock } = core;
   const readiness = new ReadinessCheck({
     shards: shards.all,
@@ -16,41 +21,68 @@ export function opsModule(core: Core): { readiness: ReadinessCheck; routes: Rout
     database,
     journalLimitEntries: config.journalLimitEntries,
     kafka: config.kafka ? new OutboxCursors(database) : null,
+    regions,
   });
   const store = new MetricsStore(shards.home.commands);
   life.add(
     'posted metrics',
     postMetrics(name, metrics, store, () => clock.nowMs()),
   );
-  observeJournal(core);
-  return { readiness, routes: opsRoutes({ readiness, metrics, store, clock, processName: name, log }) };
+  observeShards(core);
+  const live = shards.all.map(
+    ({ sale, commands, clock: shardClock }, index) =>
+      new LiveCampaigns(
+        {
+          reader: sale.reader,
+          redis: commands,
+          clock: shardClock,
+          has: (product) => shards.map.bucketIn(product, index) !== null,
+        },
+        LIMITS.liveCampaigns,
+      ),
+  );
+  const readCampaigns = () => allReadable(live, (campaigns) => campaigns.read()).then((found) => found.flat());
+  const routes = opsRoutes({ readiness, metrics, store, clock, processName: name, readCampaigns, log });
+  return { readiness, routes };
 }
 
-/** Every process sees the same journals, so the largest of what they say is the one. */
-function observeJournal({ metrics, shards }: Core): void {
-  const readable = async <Value>(read: (shard: ApiShard) => Promise<Value>): Promise<Value[]> => {
-    const results = await Promise.allSettled(shards.all.map(read));
-    return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-  };
-  metrics.observe(
+/** What of all can be read. */
+async function allReadable<Part, Value>(all: readonly Part[], read: (part: Part) => Promise<Value>): Promise<Value[]> {
+  const results = await Promise.allSettled(all.map(read));
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+}
+
+/** Every process sees the same journals, so the largest of what they report is the one. */
+function observeShards({ metrics, shards, config }: Core): void {
+  const ofEach = (read: (shard: ApiShard) => Promise<number>) => async () =>
+    new Map(await allReadable(shards.all, async (shard) => [String(shard.index), await read(shard)] as const));
+  metrics.observeEach(
     'journal_backlog_entries',
-    'Journal entries that Postgres has not committed yet, in the shards that can be read; -1 = none can',
-    async () => {
-      const backlogs = await readable(({ journal }) => journal.backlog());
-      return backlogs.length === 0 ? -1 : backlogs.reduce((sum, { entries }) => sum + entries, 0);
-    },
+    'Journal entries of a shard that Postgres has not committed yet; no sample while it cannot be read',
+    'shard',
+    ofEach(async ({ journal }) => (await journal.backlog()).entries),
+    'max',
+  );
+  metrics.observeEach(
+    'journal_oldest_seconds',
+    'Age of the oldest of them; no sample while it cannot be read',
+    'shard',
+    ofEach(async ({ journal, clock }) => {
+      const { oldestMs } = await journal.backlog();
+      return oldestMs === null ? 0 : Math.max(0, (clock.nowMs() - oldestMs) / 1000);
+    }),
     'max',
   );
   metrics.observe(
-    'journal_oldest_seconds',
-    'Age of the oldest of them; -1 = no journal can be read',
-    async () => {
-      const ages = await readable(async ({ journal, clock }) => {
-        const { oldestMs } = await journal.backlog();
-        return oldestMs === null ? 0 : Math.max(0, (clock.nowMs() - oldestMs) / 1000);
-      });
-      return Math.max(-1, ...ages);
-    },
+    'journal_limit_entries',
+    'Promises that the journal of a shard may hold (JOURNAL_LIMIT)',
+    () => config.journalLimitEntries,
+    'max',
+  );
+  metrics.observe(
+    'shards_out_of_service',
+    'Shards of Redis whose campaigns get 503, of the process that has most',
+    () => shards.all.filter(({ gate }) => !gate.isOpen).length,
     'max',
   );
 }

@@ -3,14 +3,16 @@ import { gzip } from 'node:zlib';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { Recent } from '../../shared/observability/recent.js';
 import type { MetricsStore } from '../../shared/redis/metrics-store.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { LiveCampaign } from '../../shared/sale/live-campaigns.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { acceptsGzip } from '../http/static-file.js';
 import type { ReadinessCheck } from './readiness.js';
-import { Recent } from './recent.js';
+import { SaleMetrics } from './sale-metrics.js';
 
 const METRICS_EVERY_MS = 1_000;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -18,10 +20,12 @@ const zip = promisify(gzip);
 
 const ops = { tag: 'operations', caller: 'anyone' } as const;
 
-const readyData = z.object({
-  status: z.enum(['ready', 'not_ready']),
-  checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
-});
+const readyData = z
+  .object({
+    status: z.enum(['ready', 'not_ready']),
+    checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
+  })
+  .meta({ id: 'Readiness' });
 
 export type OpsDeps = {
   readiness: ReadinessCheck;
@@ -29,19 +33,29 @@ export type OpsDeps = {
   store: MetricsStore;
   clock: RedisClock;
   processName: string;
+  /** The live campaigns of the shards that can be read. */
+  readCampaigns: () => Promise<LiveCampaign[]>;
   log: Log;
 };
 
+const countOf = (names: readonly string[], prefix: string): number =>
+  names.filter((name) => name.startsWith(prefix)).length;
+
 /** /livez, /readyz, /metrics. */
-export function opsRoutes({ readiness, metrics, store, clock, processName, log }: OpsDeps): Route[] {
+export function opsRoutes(deps: OpsDeps): Route[] {
+  const { readiness, metrics, store, clock, processName, readCampaigns, log } = deps;
+  const sale = new SaleMetrics();
   // Computed at most once a second for all callers: it blocks the event loop for milliseconds, and the call needs no
   // key.
   const metricsText = new Recent(async () => {
     const others = await store.others(processName, clock.nowMs()).catch((error: unknown) => {
       log.warn({ err: error }, 'metrics of other processes could not be read');
-      return [];
+      return null;
     });
-    const text = await metrics.textWith(others);
+    const names = others && [processName, ...others.keys()];
+    const processes = names && { api: countOf(names, 'api-'), worker: countOf(names, 'worker-') };
+    const sums = await metrics.textWith([...(others?.values() ?? [])]);
+    const text = sums + (await sale.text({ campaigns: await readCampaigns(), processes }));
     const plain = Buffer.from(text);
     return { plain, zipped: await zip(plain) };
   }, METRICS_EVERY_MS);
@@ -49,6 +63,7 @@ export function opsRoutes({ readiness, metrics, store, clock, processName, log }
     defineRoute(
       {
         ...ops,
+        operationId: 'getLiveness',
         method: 'get',
         path: '/livez',
         summary: 'Whether the process is alive',
@@ -60,6 +75,7 @@ export function opsRoutes({ readiness, metrics, store, clock, processName, log }
     defineRoute(
       {
         ...ops,
+        operationId: 'getReadiness',
         method: 'get',
         path: '/readyz',
         summary: 'Whether the process can serve requests',
@@ -82,12 +98,16 @@ export function opsRoutes({ readiness, metrics, store, clock, processName, log }
     defineRoute(
       {
         ...ops,
+        operationId: 'getMetrics',
         method: 'get',
         path: '/metrics',
         summary: 'Prometheus metrics of all processes',
         description: 'Computed at most once a second.',
         answers: {
-          200: { description: 'Text exposition format, prefix `doorbuster_`.', contentTypes: ['text/plain'] },
+          200: {
+            description: 'Text exposition format. Names start with `doorbuster_`.',
+            contentTypes: ['text/plain'],
+          },
         },
         guards: ['document_quota'],
         errors: [],

@@ -1,9 +1,9 @@
+import { Recent } from '../../shared/observability/recent.js';
 import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
 import { compareJournalIds, generationOf, nextId } from '../../shared/redis/journal-ids.js';
 import type { Shard } from '../../shared/shards/shard.js';
-import { Recent } from './recent.js';
 
 export type Check = { ok: boolean; detail: string };
 export type Readiness = { ready: boolean; checks: Record<string, Check> };
@@ -19,6 +19,8 @@ export type ReadinessDeps = {
   journalLimitEntries: number;
   /** The position of Kafka; null = there is no Kafka. */
   kafka: Pick<OutboxCursors, 'find'> | null;
+  /** Whether this installation serves its region, and the other regions; null = it is the only one. */
+  regions: (() => { own: Check; others: Record<string, Check> }) | null;
 };
 
 /**
@@ -44,10 +46,13 @@ export class ReadinessCheck {
       ...checks,
       redis: this.#shards[i]?.withGate(checks.redis) ?? checks.redis,
     }));
-    const served = now.some(isServing);
+    const regions = this.deps.regions?.();
+    // A region that cannot be called does not make this one unready, because it serves its own codes.
+    const ofRegions = regions && { region: regions.own, ...regions.others };
+    const ready = now.some(isServing) && draining.ok && regions?.own.ok !== false;
     const [only] = now;
-    if (only && now.length === 1) return { ready: served && draining.ok, checks: { ...only, ...others, draining } };
-    return { ready: served && draining.ok, checks: { ...severalShards(now), ...others, draining } };
+    if (only && now.length === 1) return { ready, checks: { ...only, ...others, ...ofRegions, draining } };
+    return { ready, checks: { ...severalShards(now), ...others, ...ofRegions, draining } };
   }
 
   async #askEngines() {

@@ -41,7 +41,7 @@ export async function docsRoutes(documented: readonly Route[], version: string):
   return [
     staticRoute(about('/openapi.json', 'The OpenAPI document'), ['application/json'], () => openApi),
     staticRoute(
-      about('/asyncapi.json', 'The AsyncAPI document of the WebSocket'),
+      about('/asyncapi.json', 'The AsyncAPI document of the WebSocket and of events'),
       ['application/json'],
       () => asyncApi,
     ),

@@ -1,47 +1,63 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import type { Route } from '../http/route.js';
+import { PAGE_HEADERS, securityHeaders } from '../http/security-headers.js';
 import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
+import { calendarRoute } from './calendar.route.js';
+import { manifestRoute } from './manifest.route.js';
+import type { PublicSales } from './public-sales.js';
+import { type SalePageDeps, salePageRoute } from './sale-page.route.js';
 
 const TYPES: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
 };
-/** Folders of dist/ that are served to browsers. Their modules import each other by these paths. */
-const FOLDERS = ['client', 'client/hashes', 'pages/sale', 'pages/admin'];
-/** Files of the server that pages share. */
-const SHARED = ['shared/domain/phase.js'];
+/** Modules of the client, which pages of shops may load as they are. Their names stay the same in every version. */
+const MODULES = ['client', 'client/hashes'];
+const REVALIDATED = 'no-cache';
+/** Pages of any origin may load them. */
+const MODULE_HEADERS = [
+  ...securityHeaders({ crossOriginResourcePolicy: { policy: 'cross-origin' } }),
+  ...['Access-Control-Allow-Origin', '*'],
+];
+/** Its pages are not below its folder, so it names the scope. */
+const WORKER_HEADERS = [...PAGE_HEADERS, 'Service-Worker-Allowed', '/sale/'];
+/** Files whose names have the hash of their contents. */
+const BUNDLES = 'assets';
+const FOR_EVER = 'public, max-age=31536000, immutable';
+
+export type PagesDeps = Omit<SalePageDeps, 'template'> & { publicSales: PublicSales };
 
 /**
  * Routes of the shopper's page, /sale/:product_id, and the operator's page, /admin, with their scripts and styles under
  * /assets. The files are few and small, so each process keeps all of them in memory, compressed once.
  */
-export async function pageRoutes(): Promise<Route[]> {
-  const files = new Map<string, StaticFile>();
+export async function pageRoutes(deps: PagesDeps): Promise<Route[]> {
   const dist = join(projectRoot(), 'dist');
-  const ours = FOLDERS.map(async (folder) => (await readdir(join(dist, folder))).map((name) => `${folder}/${name}`));
-  for (const path of [...(await Promise.all(ours)).flat(), ...SHARED]) {
-    const type = TYPES[extname(path)];
-    if (type) files.set(`/assets/${path}`, await staticFile(type, await readFile(join(dist, path))));
-  }
-  const pageOf = (path: string): StaticFile => {
-    const page = files.get(path);
-    if (!page) throw new Error(`${path} is missing in dist/; run \`npm run build\``);
-    return page;
+  const files = new Map<string, StaticFile>();
+  const add = async (folder: string, prefix: string, cacheControl: string, headers = PAGE_HEADERS) => {
+    for (const name of await readdir(join(dist, folder))) {
+      const type = TYPES[extname(name)];
+      const body = type ? await readFile(join(dist, folder, name)) : null;
+      if (type && body) files.set(`${prefix}/${name}`, await staticFile(type, body, cacheControl, headers));
+    }
   };
-  const [sale, admin] = [pageOf('/assets/pages/sale/sale.html'), pageOf('/assets/pages/admin/admin.html')];
+  await add(BUNDLES, '/assets', FOR_EVER);
+  for (const folder of MODULES) await add(folder, `/assets/${folder}`, REVALIDATED, MODULE_HEADERS);
+  const worker = await readFile(join(dist, 'pages/sale/push-worker.js'));
+  files.set('/assets/push-worker.js', await staticFile(String(TYPES['.js']), worker, REVALIDATED, WORKER_HEADERS));
+  const admin = await staticFile('text/html; charset=utf-8', await readFile(join(dist, 'pages/admin/admin.html')));
+  const template = await readFile(join(dist, 'pages/sale/sale.html'), 'utf8');
   const tag = 'flash sale';
   return [
-    staticRoute({ path: '/sale/:product_id', summary: 'The page of a sale', tag }, ['text/html'], (req) =>
-      EXTERNAL_ID_PATTERN.test(String(req.params.product_id)) ? sale : null,
-    ),
+    salePageRoute({ ...deps, template }),
+    calendarRoute(deps.publicSales),
+    manifestRoute(deps.publicSales),
     // The page contains no secrets; it loads its data with the operator's session.
     staticRoute({ path: '/admin', summary: 'The operator’s page', tag }, ['text/html'], () => admin),
     ...[...files].map(([path, file]) =>
-      staticRoute({ path, summary: 'A file of a page', tag }, ['text/html', 'text/css', 'text/javascript'], () => file),
+      staticRoute({ path, summary: 'A file of a page', tag }, ['text/css', 'text/javascript'], () => file),
     ),
   ];
 }

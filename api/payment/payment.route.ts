@@ -1,54 +1,56 @@
 import type { Request } from 'express';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { type CampaignNo, type ProductId, parseReservationId, type ReservationId } from '../../shared/domain/ids.js';
+import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import type { Ticket, Tickets } from '../guards/auth/ticket.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
-import { validate } from '../http/validate.js';
+import { invalidFields, validate } from '../http/validate.js';
 import {
   confirmBody,
   confirmContract,
+  extendBody,
+  extendContract,
   refundBody,
   refundContract,
   releaseBody,
   releaseContract,
 } from './payment.contract.js';
+import type { Located, ReservationLookup } from './reservation-lookup.js';
 
 export type PaymentDeps = {
   sales: SalesOf;
-  directory: CampaignDirectory;
+  lookup: ReservationLookup;
   acknowledgements: Acknowledgements;
   apiKeys: ApiKeys;
   tickets: Tickets;
+  policies: Pick<PolicyCache, 'of'>;
   metrics: Metrics;
   log: Log;
 };
 
-type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId };
-
 /** POST /flash-sale/confirm, /release and /refund: the calls of a payment service. One script decides each call. */
 export function paymentRoutes(deps: PaymentDeps): Route[] {
-  const { sales, acknowledgements, apiKeys, tickets, metrics } = deps;
+  const { sales, lookup, acknowledgements, apiKeys, tickets, metrics } = deps;
   return [
     defineRoute(confirmContract, async (call) => {
       const { req } = call;
       apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
-      const at = await locate(deps, body.reservation_id);
+      const at = await lookup.find(body);
       const outcome = await sales
-        .of(at.product)
+        .of(at.product, bucketOfReservation(at.id))
         .reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
       record(deps, req, 'confirm', at, outcome.kind);
       // Refusing a reservation that has just expired also acknowledges its expiry.
-      if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome);
+      if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
       switch (outcome.kind) {
         case 'redeemed':
           if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
@@ -58,6 +60,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
             order_id: outcome.orderId,
             ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
             ...(outcome.reacquired ? { reacquired: true } : {}),
+            ...(outcome.qty === null ? {} : { qty: outcome.qty }),
           });
         case 'ended':
           throw call.refusal(endedProblem(outcome.state));
@@ -72,17 +75,30 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const ticket = callerOfRelease(req, apiKeys, tickets);
       // Unknown fields are ignored in a shopper's body and rejected in a service's body.
       const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
-      const at = await locate(deps, body.reservation_id);
+      // A look-up by order is not for shoppers, who have the id.
+      if (ticket && body.reservation_id === undefined)
+        throw call.refusal(invalidFields({ pointer: '#/reservation_id', detail: 'is required with a ticket' }));
+      const at = await lookup.find(body);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
       const outcome = await sales
-        .of(at.product)
-        .reservations.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
+        .of(at.product, bucketOfReservation(at.id))
+        .reservations.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace, body.keep);
       record(deps, req, 'release', at, outcome.kind);
-      if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgements.held(at.product, outcome);
+      if (outcome.kind === 'released' || outcome.kind === 'kept' || outcome.kind === 'settled')
+        await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
       switch (outcome.kind) {
         case 'released':
+          if (body.keep) throw call.refusal('reservation_released', `The reservation is ${outcome.state}.`);
           return call.reply(200, { reservation_id: at.id, released: true, status: outcome.state });
+        case 'kept':
+          return call.reply(200, {
+            reservation_id: at.id,
+            released: false,
+            status: 'reserved',
+            qty: outcome.qty,
+            released_qty: outcome.released,
+          });
         case 'settled':
           throw call.refusal(settledProblem(outcome.state));
         case 'foreign':
@@ -93,16 +109,56 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
           return assertNever(outcome);
       }
     }),
+    defineRoute(extendContract, async (call) => {
+      const { req } = call;
+      apiKeys.require(req, 'service');
+      const at = await lookup.find(validate(extendBody, await readJson(req)));
+      const { extendSeconds } = deps.policies.of(at.product);
+      if (extendSeconds === 0) throw call.refusal('extension_not_allowed', 'The campaign has no `extend_seconds`.');
+      const bucket = bucketOfReservation(at.id);
+      const { reservations } = sales.of(at.product, bucket);
+      const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, req.trace);
+      record(deps, req, 'extend', at, outcome.kind);
+      switch (outcome.kind) {
+        case 'extended':
+          await acknowledgements.held(at.product, outcome, bucket);
+          return call.reply(200, {
+            reservation_id: at.id,
+            status: 'extended',
+            pay_before: new Date(outcome.dueMs).toISOString(),
+          });
+        case 'ended':
+          throw call.refusal('reservation_released', `The reservation is ${outcome.state}.`);
+        case 'settled':
+          throw call.refusal(settledProblem(outcome.state));
+        case 'not_found':
+          throw call.refusal(notFound());
+        default:
+          return assertNever(outcome);
+      }
+    }),
     defineRoute(refundContract, async (call) => {
       const { req } = call;
       apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
-      const at = await locate(deps, body.reservation_id);
-      const outcome = await sales.of(at.product).reservations.refund(at.product, at.id, req.trace);
+      const at = await lookup.find(body);
+      const outcome = await sales
+        .of(at.product, bucketOfReservation(at.id))
+        .reservations.refund(at.product, at.id, req.trace, body.keep);
       record(deps, req, 'refund', at, outcome.kind);
-      if (outcome.kind === 'refunded') await acknowledgements.held(at.product, outcome);
+      if (outcome.kind === 'refunded' || outcome.kind === 'kept')
+        await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
       switch (outcome.kind) {
+        case 'kept':
+          return call.reply(200, {
+            reservation_id: at.id,
+            status: 'redeemed',
+            returned_to_stock: outcome.refunded > 0 && outcome.burned === 0,
+            qty: outcome.qty,
+            refunded_qty: outcome.refunded,
+          });
         case 'refunded':
+          if (body.keep) throw call.refusal('reservation_refunded', 'The whole reservation has already been refunded.');
           return call.reply(200, {
             reservation_id: at.id,
             status: 'refunded',
@@ -127,13 +183,6 @@ function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): Tick
   if (ticket && !apiKeys.presented(req)) return ticket;
   apiKeys.require(req, 'service');
   return null;
-}
-
-async function locate(deps: PaymentDeps, text: string): Promise<Located> {
-  const parsed = parseReservationId(text);
-  const product = parsed && (await deps.directory.productOf(parsed.campaignNo));
-  if (!parsed || !product) throw notFound();
-  return { ...parsed, product };
 }
 
 function record(deps: PaymentDeps, req: Request, call: string, at: Located, outcome: string): void {

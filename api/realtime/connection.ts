@@ -1,8 +1,10 @@
 import type { WebSocket } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
 import { CLOSE_CODES, type ServerFrame } from '../../shared/contracts/frames.js';
-import type { ProductId, ReservationId, UserId } from '../../shared/domain/ids.js';
+import type { ReservationId, UserId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
+
+import type { CampaignLine } from './campaign-channel.js';
 
 const FRAME_WINDOW_MS = 10_000;
 /** How long the client has to reply to a close frame, which takes one round trip. */
@@ -12,7 +14,7 @@ const PINGS_A_PRESENCE = 3;
 
 /** One socket with its limits, and with its user and campaign after it has sent a ticket. */
 export class Connection {
-  product: ProductId | null = null;
+  line: CampaignLine | null = null;
   user: UserId | null = null;
   /** The place or unit of the ticket; null = every one of the user's (a ticket of an earlier version). */
   reservation: ReservationId | null = null;
@@ -22,6 +24,8 @@ export class Connection {
   durable = false;
   /** Last known position; null = not known to be waiting. */
   position: number | null = null;
+  /** Whether the client asked for heartbeats. */
+  heartbeats = false;
   #queueSize = 0;
   #estimate: number | null = null;
   /** Times by `performance.now()`: last activity of the client, last activity that was reported, and pings. */
@@ -30,6 +34,7 @@ export class Connection {
   #pingedAt = performance.now();
   #unansweredSince: number | null = null;
   #positionSentAt = Number.NEGATIVE_INFINITY;
+  #sentAt = 0;
   #seq = 0;
   #framesInWindow = 0;
   #windowEndsAt = 0;
@@ -67,6 +72,7 @@ export class Connection {
     const { type, ...rest } = frame;
     const time = new Date(this.clock.nowMs()).toISOString();
     this.socket.send(JSON.stringify({ type, seq: this.#seq, time, ...rest }));
+    this.#sentAt = performance.now();
     this.onSent(type);
   }
 
@@ -129,6 +135,11 @@ export class Connection {
     this.#pingedAt = now;
     this.#unansweredSince ??= now;
     this.socket.ping();
+  }
+
+  /** Sends a heartbeat if the client asked for it and no frame was sent for `everyMs`. */
+  heartbeat(now: number, everyMs: number): void {
+    if (this.heartbeats && this.#held === null && now - this.#sentAt >= everyMs) this.send({ type: 'heartbeat' });
   }
 
   /** Counts a frame of the client. @returns false if there are too many */

@@ -7,7 +7,6 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { clientFrame } from '../../shared/contracts/frames.js';
 import { standingData } from '../../shared/contracts/standing.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
-import type { ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -16,6 +15,7 @@ import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js'
 import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
+import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -27,6 +27,7 @@ import { respondRaw } from '../http/raw-response.js';
 import { RequestScheduler } from '../http/request-scheduler.js';
 import { requestIdOf } from '../http/respond.js';
 import { wrongTarget } from '../http/wrong-request.js';
+import type { CampaignLine } from './campaign-channel.js';
 import { Connection } from './connection.js';
 import { PositionBroadcaster } from './position-broadcaster.js';
 import { type SubscriberShards, Subscriptions } from './subscriptions.js';
@@ -40,6 +41,7 @@ export type GatewayDeps = {
   directory: CampaignDirectory;
   acknowledgements: Acknowledgements;
   codeTexts: CodeTexts;
+  checkoutLinks: CheckoutLinks;
   clock: RedisClock;
   tickets: Tickets;
   /** By network: sockets opened per minute, and frames of all its sockets per ten seconds. */
@@ -73,10 +75,15 @@ export class Gateway {
 
   constructor(readonly deps: GatewayDeps) {
     const { acknowledgements } = deps;
-    const hold = (product: ProductId, durable: boolean) =>
-      durable || !acknowledgements.isImmediate ? acknowledgements.held(product, { durable, journalId: '' }) : null;
-    this.#subscriptions = new Subscriptions(deps.shards, hold, (error) =>
-      deps.log.warn({ err: error }, 'subscription to a campaign failed'),
+    const hold = ({ product, bucket }: CampaignLine, durable: boolean) =>
+      durable || !acknowledgements.isImmediate
+        ? acknowledgements.held(product, { durable, journalId: '' }, bucket)
+        : null;
+    this.#subscriptions = new Subscriptions(
+      deps.shards,
+      hold,
+      (error) => deps.log.warn({ err: error }, 'subscription to a campaign failed'),
+      deps.checkoutLinks,
     );
     this.#broadcaster = new PositionBroadcaster(deps.sales, this.#subscriptions);
   }
@@ -203,6 +210,7 @@ export class Gateway {
       case 'ping':
         return connection.send({ type: 'pong' });
       case 'subscribe':
+        connection.heartbeats = frame.data.heartbeat === true;
         return this.#subscribe(connection, frame.data.ticket);
       case 'leave':
         this.#leave(connection);
@@ -227,30 +235,34 @@ export class Gateway {
     const product = await this.deps.directory.productOf(campaignNo);
     if (!product) return connection.close('ticketInvalid', 'the campaign does not exist');
     // Subscribes before it reads: the connection holds the frames that arise in between until `welcome` is sent.
-    if (!(await this.#subscriptions.add(connection, product, user, () => this.#connections.has(connection)))) return;
-    const standing = await standingOfPresent(this.deps.sales.of(product), product, user, reservation);
+    const line = { product, bucket: this.deps.sales.bucketOf(product, user) };
+    if (!(await this.#subscriptions.add(connection, line, user, () => this.#connections.has(connection)))) return;
+    const store = this.deps.sales.of(product, line.bucket);
+    const standing = await standingOfPresent(store, product, user, reservation);
     if (standing.kind === 'not_found') return connection.close('ticketInvalid', 'the campaign does not exist');
     connection.presenceMs = standing.presenceMs;
     connection.durable = standing.durable;
-    await this.#subscriptions.hold(product, standing.durable);
+    await this.#subscriptions.hold(line, standing.durable);
     if (standing.status === 'queued') {
       connection.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
     }
     const isHolder = isFor(ticket, standing.reservationId);
     const data = standingData(standing, isHolder);
+    if (isHolder) Object.assign(data, checkoutUrlField(this.deps.checkoutLinks.ofStanding(product, user, standing)));
     if (isHolder && standing.code !== null) data.code = await this.deps.codeTexts.textOf(campaignNo, standing.code);
     connection.welcome(data);
   }
 
   #leave(connection: Connection): void {
-    const { product, user, reservation } = connection;
-    if (!product || !user) return connection.send({ type: 'error', code: 'not_subscribed' });
+    const { line, user, reservation } = connection;
+    if (!line || !user) return connection.send({ type: 'error', code: 'not_subscribed' });
+    const { product, bucket } = line;
     const left = this.deps.sales
-      .of(product)
+      .of(product, bucket)
       .line.leave(product, user, reservation, '')
       .then(async (outcome) => {
         if (outcome.kind !== 'left') return connection.send({ type: 'error', code: 'not_waiting' });
-        await this.deps.acknowledgements.held(product, outcome);
+        await this.deps.acknowledgements.held(product, outcome, bucket);
         connection.waitsNoMore();
         connection.send({ type: 'left' });
       });
@@ -263,10 +275,13 @@ export class Gateway {
     this.#subscriptions.remove(connection);
   }
 
-  /** Pings each socket as often as its campaign requires, and terminates sockets that have not replied. */
+  /** Pings each socket as often as its campaign requires, terminates those that have not replied, sends heartbeats. */
   #ping(): void {
     const now = performance.now();
-    for (const connection of this.#connections) connection.ping(now, LIMITS.socketPingMs);
+    for (const connection of this.#connections) {
+      connection.ping(now, LIMITS.socketPingMs);
+      connection.heartbeat(now, LIMITS.heartbeatMs);
+    }
   }
 }
 

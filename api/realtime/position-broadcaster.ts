@@ -1,10 +1,11 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import type { ServerFrame } from '../../shared/contracts/frames.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
-import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import type { UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
+import type { CampaignLine } from './campaign-channel.js';
 import type { Connection } from './connection.js';
 import type { Subscriptions } from './subscriptions.js';
 
@@ -28,11 +29,11 @@ export class PositionBroadcaster {
     if (this.#busy) return;
     this.#busy = true;
     try {
-      for (const [product, waiting] of this.subscriptions.waiting(this.#turn)) {
+      for (const [line, waiting] of this.subscriptions.waiting(this.#turn)) {
         for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
           const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
-          await this.#reportPresence(product, chunk);
-          await this.#sendPositions(product, chunk);
+          await this.#reportPresence(line, chunk);
+          await this.#sendPositions(line, chunk);
         }
       }
     } finally {
@@ -40,17 +41,18 @@ export class PositionBroadcaster {
     }
   }
 
-  async #reportPresence(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
+  async #reportPresence({ product, bucket }: CampaignLine, chunk: readonly Waiting[]): Promise<void> {
     const now = performance.now();
     const seen = chunk.flatMap(([user, connections]): [UserId, number][] => {
       const activeAt = Math.max(...connections.map((connection) => connection.takeActivity()));
       return activeAt > 0 ? [[user, Math.max(0, Math.round(now - activeAt))]] : [];
     });
-    if (seen.length > 0) await this.sales.of(product).line.heartbeat(product, seen);
+    if (seen.length > 0) await this.sales.of(product, bucket).line.heartbeat(product, seen);
   }
 
-  async #sendPositions(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
-    const outcome = await this.sales.of(product).line.positions(
+  async #sendPositions(line: CampaignLine, chunk: readonly Waiting[]): Promise<void> {
+    const { product, bucket } = line;
+    const outcome = await this.sales.of(product, bucket).line.positions(
       product,
       chunk.map(([user]) => user),
     );
@@ -59,7 +61,7 @@ export class PositionBroadcaster {
     for (const [i, [user, connections]] of chunk.entries()) {
       const position = outcome.positions[i] ?? 0;
       if (position === 0) {
-        gone.push(this.#sendOutcome(product, user, connections));
+        gone.push(this.#sendOutcome(line, user, connections));
         continue;
       }
       const estimate = estimatedWaitSeconds(position, outcome.paceMs);
@@ -70,10 +72,11 @@ export class PositionBroadcaster {
   }
 
   /** Sends the outcome to a user who has left the line, in case the notification was lost. */
-  async #sendOutcome(product: ProductId, user: UserId, connections: readonly Connection[]): Promise<void> {
-    const standing = await this.sales.of(product).line.standing(product, user);
+  async #sendOutcome(line: CampaignLine, user: UserId, connections: readonly Connection[]): Promise<void> {
+    const { product, bucket } = line;
+    const standing = await this.sales.of(product, bucket).line.standing(product, user);
     if (standing.kind === 'not_found' || standing.status === 'queued') return;
-    await this.subscriptions.hold(product, standing.durable);
+    await this.subscriptions.hold(line, standing.durable);
     const frame = frameOf(standing);
     for (const connection of connections) {
       if (frame && connection.concerns(standing.reservationId)) connection.endWait(frame);

@@ -11,7 +11,7 @@ import { Gateway } from './gateway.js';
 export function realtimeModule(
   { config, sales, directory, clock, shards, metrics, log }: Core,
   { tickets }: Auth,
-  { acknowledgements, codeTexts }: Claims,
+  { acknowledgements, codeTexts, checkoutLinks }: Claims,
   cors: Cors,
 ): Gateway {
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
@@ -20,6 +20,7 @@ export function realtimeModule(
     directory,
     acknowledgements,
     codeTexts,
+    checkoutLinks,
     clock,
     tickets,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),

@@ -5,7 +5,8 @@ import type { Notification } from '../../shared/contracts/notifications.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import type { Shards } from '../../shared/shards/shards.js';
-import { CampaignChannel } from './campaign-channel.js';
+import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
+import { CampaignChannel, type CampaignLine } from './campaign-channel.js';
 import type { Connection } from './connection.js';
 
 /**
@@ -19,7 +20,7 @@ export type SubscriberShards = Pick<Shards<{ index: number; subscriber: Redis }>
 
 /** The connections of this process by campaign and user. Sends them the notifications of their campaign. */
 export class Subscriptions {
-  readonly #byProduct = new Map<ProductId, Map<UserId, Set<Connection>>>();
+  readonly #byLine = new Map<string, { line: CampaignLine; users: Map<UserId, Set<Connection>> }>();
   readonly #channel: CampaignChannel;
 
   /**
@@ -27,13 +28,14 @@ export class Subscriptions {
    */
   constructor(
     shards: SubscriberShards,
-    readonly hold: (product: ProductId, durable: boolean) => Promise<void> | null,
+    readonly hold: (line: CampaignLine, durable: boolean) => Promise<void> | null,
     onError: (error: Error) => void,
+    readonly links: CheckoutLinks,
   ) {
     this.#channel = new CampaignChannel(
       shards.all.map(({ subscriber }) => subscriber),
-      (product) => shards.of(product).subscriber,
-      (product, notification) => this.#onNotification(product, notification),
+      ({ product, bucket }) => shards.of(product, bucket).index,
+      (line, notification) => this.#onNotification(line, notification),
       onError,
     );
     shards.map.onMoved(() => this.#channel.followMoved());
@@ -45,15 +47,15 @@ export class Subscriptions {
    * @param isHere whether the socket is still open once the subscription is active
    * @returns false if the socket is closed
    */
-  async add(connection: Connection, product: ProductId, user: UserId, isHere: () => boolean): Promise<boolean> {
-    await this.#channel.follow(product);
+  async add(connection: Connection, line: CampaignLine, user: UserId, isHere: () => boolean): Promise<boolean> {
+    await this.#channel.follow(line);
     if (!isHere()) {
-      this.#channel.unfollow(product);
+      this.#channel.unfollow(line);
       return false;
     }
-    connection.product = product;
-    const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Connection>>();
-    this.#byProduct.set(product, users);
+    connection.line = line;
+    const { users } = this.#byLine.get(nameOf(line)) ?? { users: new Map<UserId, Set<Connection>>() };
+    this.#byLine.set(nameOf(line), { line, users });
     const connections = users.get(user) ?? new Set();
     users.set(user, connections.add(connection));
     const [oldest] = connections;
@@ -66,19 +68,19 @@ export class Subscriptions {
   }
 
   remove(connection: Connection): void {
-    const { product, user } = connection;
-    if (!product || !user) return;
-    const users = this.#byProduct.get(product);
+    const { line, user } = connection;
+    if (!line || !user) return;
+    const users = this.#byLine.get(nameOf(line))?.users;
     const connections = users?.get(user);
     connections?.delete(connection);
     if (connections?.size === 0) users?.delete(user);
-    if (users?.size === 0) this.#byProduct.delete(product);
-    this.#channel.unfollow(product);
+    if (users?.size === 0) this.#byLine.delete(nameOf(line));
+    this.#channel.unfollow(line);
   }
 
   /** Yields the waiting users by campaign, with those of their connections whose positions are due in this turn. */
-  *waiting(turn: number): Iterable<[ProductId, [UserId, Connection[]][]]> {
-    for (const [product, users] of this.#byProduct) {
+  *waiting(turn: number): Iterable<[CampaignLine, [UserId, Connection[]][]]> {
+    for (const { line, users } of this.#byLine.values()) {
       const waiting: [UserId, Connection[]][] = [];
       for (const [user, connections] of users) {
         let due: Connection[] | null = null;
@@ -89,42 +91,46 @@ export class Subscriptions {
         }
         if (due) waiting.push([user, due]);
       }
-      if (waiting.length > 0) yield [product, waiting];
+      if (waiting.length > 0) yield [line, waiting];
     }
   }
 
-  #onNotification(product: ProductId, notification: Notification): void {
-    const held = this.#byProduct.has(product) ? this.hold(product, this.#isDurable(product)) : null;
-    if (held === null) this.#deliver(product, notification);
-    else this.#deliverLater(product, notification, held, HOLD_TRIES);
+  #onNotification(line: CampaignLine, notification: Notification): void {
+    const held = this.#byLine.has(nameOf(line)) ? this.hold(line, this.#isDurable(line)) : null;
+    if (held === null) this.#deliver(line, notification);
+    else this.#deliverLater(line, notification, held, HOLD_TRIES);
   }
 
-  #deliverLater(product: ProductId, notification: Notification, held: Promise<void>, tries: number): void {
+  #deliverLater(line: CampaignLine, notification: Notification, held: Promise<void>, tries: number): void {
     held.then(
-      () => this.#deliver(product, notification),
+      () => this.#deliver(line, notification),
       () => {
-        const again = tries > 1 ? this.hold(product, this.#isDurable(product)) : null;
-        if (again) this.#deliverLater(product, notification, again, tries - 1);
+        const again = tries > 1 ? this.hold(line, this.#isDurable(line)) : null;
+        if (again) this.#deliverLater(line, notification, again, tries - 1);
       },
     );
   }
 
   /** Whether the notifications of a campaign wait for Postgres, according to its connections. */
-  #isDurable(product: ProductId): boolean {
-    for (const connections of this.#byProduct.get(product)?.values() ?? []) {
+  #isDurable(line: CampaignLine): boolean {
+    for (const connections of this.#byLine.get(nameOf(line))?.users.values() ?? []) {
       for (const connection of connections) return connection.durable;
     }
     return false;
   }
 
-  #deliver(product: ProductId, notification: Notification): void {
-    const users = this.#byProduct.get(product);
+  #deliver(line: CampaignLine, notification: Notification): void {
+    const users = this.#byLine.get(nameOf(line))?.users;
     if (!users) return;
     if (notification.kind === 'line' || (notification.kind === 'status' && notification.status === 'closed')) {
       for (const connections of users.values())
         for (const connection of connections) connection.endWait({ type: 'closed' });
-    } else if (notification.kind !== 'status') {
-      const frame = frameOf(notification);
+    } else if (notification.kind === 'status') {
+      const frame = { type: notification.status === 'paused' ? 'paused' : 'resumed' } as const;
+      for (const connections of users.values())
+        for (const connection of connections) if (connection.position !== null) connection.send(frame);
+    } else {
+      const frame = frameOf(notification, line.product, this.links);
       for (const connection of users.get(notification.user as UserId) ?? []) {
         if (!connection.concerns(notification.reservationId)) continue;
         connection.waitsNoMore();
@@ -134,11 +140,24 @@ export class Subscriptions {
   }
 }
 
-function frameOf(notification: Exclude<Notification, { kind: 'status' | 'line' }>): ServerFrame {
+const nameOf = ({ product, bucket }: CampaignLine) => `${product} ${bucket}`;
+
+function frameOf(
+  notification: Exclude<Notification, { kind: 'status' | 'line' }>,
+  product: ProductId,
+  links: CheckoutLinks,
+): ServerFrame {
   const ids = { reservation_id: notification.reservationId, order_id: notification.orderId };
   switch (notification.kind) {
-    case 'promoted':
-      return { type: 'promoted', ...ids, pay_before: timeOrNull(notification.dueMs) };
+    case 'promoted': {
+      const link = links.linkOf({ ...notification, product, expiresAtMs: notification.dueMs });
+      return {
+        type: 'promoted',
+        ...ids,
+        pay_before: timeOrNull(notification.dueMs),
+        ...checkoutUrlField(link),
+      };
+    }
     case 'left':
     case 'closed':
       return { type: notification.kind };

@@ -9,6 +9,7 @@ import { defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
 
 const contract = {
+  operationId: 'leaveQueue',
   method: 'delete',
   path: '/flash-sale/queue',
   summary: 'Leave the line',
@@ -34,11 +35,12 @@ export function leaveRoute({ sales, directory, acknowledgements, tickets, log }:
     const { req } = call;
     const ticket = tickets.required(req);
     const product = await directory.productOf(ticket.campaignNo);
+    const bucket = product ? sales.bucketOf(product, ticket.user) : 0;
     const outcome = product
-      ? await sales.of(product).line.leave(product, ticket.user, ticket.reservation, req.trace)
+      ? await sales.of(product, bucket).line.leave(product, ticket.user, ticket.reservation, req.trace)
       : ({ kind: 'not_found' } as const);
     log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
-    if (product && outcome.kind === 'left') await acknowledgements.held(product, outcome);
+    if (product && outcome.kind === 'left') await acknowledgements.held(product, outcome, bucket);
     switch (outcome.kind) {
       case 'left':
         return call.reply(200, { status: 'left' });

@@ -8,6 +8,7 @@ import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js'
 import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
+import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
@@ -22,12 +23,13 @@ import { validate } from '../http/validate.js';
 const query = z.object({ product_id: externalId, user_id: externalId });
 
 const contract = {
+  operationId: 'getQueueStatus',
   method: 'get',
   path: '/flash-sale/queue-status',
   summary: 'The standing of a shopper',
   description:
-    'With the shopper’s ticket in `X-Ticket`, or with a proven identity, the response also has `reservation_id`, `order_id` ' +
-    'and `pay_before`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
+    'With the shopper’s ticket in `X-Ticket`, or with a proven identity, the response also has `reservation_id`, `order_id`, ' +
+    '`pay_before` and `checkout_url`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
   tag: 'waiting room',
   caller: 'shopper',
   query,
@@ -35,7 +37,7 @@ const contract = {
   answers: {
     200: {
       description: 'The standing. Poll again after `poll_after_seconds`.',
-      data: z.object(standingFields),
+      data: z.object(standingFields).meta({ id: 'QueueStatus' }),
       headers: ['ETag', 'RateLimit', 'RateLimit-Policy'],
     },
     304: {
@@ -60,6 +62,7 @@ export type QueueStatusDeps = {
   acknowledgements: Acknowledgements;
   tickets: Tickets;
   codeTexts: CodeTexts;
+  checkoutLinks: CheckoutLinks;
   shopper: ShopperIdentity;
   quota: Quota;
 };
@@ -73,9 +76,10 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     const user = user_id as UserId;
     const { ticket, identity } = await callerOf(deps, req, user);
     if (identity) assertProofFor(identity, product);
+    const bucket = deps.sales.bucketOf(product, user);
     const [rateLimit, outcome] = await Promise.all([
       deps.quota.take(`${product}|${user}|${networkOf(req)}`),
-      standingOfPresent(deps.sales.of(product), product, user, ticket?.reservation ?? null),
+      standingOfPresent(deps.sales.of(product, bucket), product, user, ticket?.reservation ?? null),
     ]);
     if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {
@@ -84,9 +88,10 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     // This response acknowledges a unit or a place, as the response of the checkout does.
     const acknowledges = outcome.status !== 'not_queued';
     if (acknowledges && (outcome.durable || !deps.acknowledgements.isImmediate))
-      await deps.acknowledgements.held(product, { durable: outcome.durable, journalId: '' });
+      await deps.acknowledgements.held(product, { durable: outcome.durable, journalId: '' }, bucket);
     const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
     const data = standingData(outcome, isHolder);
+    if (isHolder) Object.assign(data, checkoutUrlField(deps.checkoutLinks.ofStanding(product, user, outcome)));
     if (isHolder && outcome.code !== null)
       data.code = await deps.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
     const json = call.encode(200, data);

@@ -3,17 +3,19 @@ import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import type { Route } from '../http/route.js';
 import { leaveRoute } from './leave.route.js';
+import { lineRoute } from './line.route.js';
 import { queueStatusRoute } from './queue-status.route.js';
 
 /** The position of a user in the line, and leaving the line. */
 export function waitingRoomModule(
-  { config, sales, directory, log }: Core,
+  { config, sales, directory, clock, log }: Core,
   { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,
-  { acknowledgements, codeTexts }: Claims,
+  { acknowledgements, codeTexts, checkoutLinks }: Claims,
 ): Route[] {
   const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
   return [
-    queueStatusRoute({ sales, directory, acknowledgements, tickets, codeTexts, shopper, quota }),
+    queueStatusRoute({ sales, directory, acknowledgements, tickets, codeTexts, checkoutLinks, shopper, quota }),
+    lineRoute({ sales, clock }),
     leaveRoute({ sales, directory, acknowledgements, tickets, log }),
   ];
 }

@@ -22,10 +22,15 @@ const CALL_LIMIT_MS = 600_000;
  */
 export async function connectStore(root, url, keyPrefix) {
   const load = (/** @type {string} */ file) => import(join(root, 'dist/shared', `${file}.js`));
+  /** @type {typeof import('../../shared/redis/connections.js')} */
   const { connectForCommands } = await load('redis/connections');
+  /** @type {typeof import('../../shared/redis/epoch.js')} */
   const { writeEpoch } = await load('redis/epoch');
+  /** @type {typeof import('../../shared/redis/script-runner.js')} */
   const { ScriptRunner } = await load('redis/script-runner');
+  /** @type {typeof import('../../shared/sale/sale-store.js')} */
   const { SaleStore } = await load('sale/sale-store').catch(() => load('redis/sale-store'));
+  /** @type {typeof import('../../shared/domain/ids.js')} */
   const { newReservationPrefix } = await load('domain/ids');
   const redis = connectForCommands(url, { commandMs: CALL_LIMIT_MS, connectMs: 60_000 }, () => {}, keyPrefix);
   await once(redis, 'ready');

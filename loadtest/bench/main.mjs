@@ -1,6 +1,7 @@
 // `npm run bench [-- p1 p4 …] [--versus <revision>] [--instructions]`: measures the goals of the project on engines of
 // their own. Prints machine, versions and figures, and keeps the last record in loadtest/bench/record.json and in the
 // program's header. A benchmark is no test: a slow result does not fail it.
+import { prepare } from '../../scripts/prepare.mjs';
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
 import { machineFacts } from '../machine.mjs';
@@ -8,7 +9,7 @@ import { checkOut, compare } from './compare.mjs';
 import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
 
-const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p14', 'p15'];
+const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p14', 'p15', 'p16'];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock'];
 const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
@@ -28,6 +29,7 @@ try {
 async function main(args) {
   const { help, names, revision, rounds } = read(args);
   if (help) return terminal.print(USAGE);
+  await prepare(ROOT, terminal);
   const facts = machineFacts(ROOT);
   for (const [name, value] of Object.entries(facts)) terminal.print(`${name}: ${value}`);
   if (revision === undefined) {

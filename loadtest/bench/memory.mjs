@@ -8,7 +8,7 @@
 // first sale, at its highest, and after the last one has been archived, with the remaining keys by kind. The stream of
 // events does not end with a sale, because it keeps the last 100,000 events for its readers. So it is emptied before
 // those two measurements, and its memory is printed separately.
-// Last record (2026-11-21, 4c44a10 with changes, load 0.9): sales 24, calls 439200, api_mb [192.1,204.6], worker_mb [149.7,159.8], growth [1.065,1.067], redis_mb {"start":3.3,"highest":133,"end":3.6}, events {"entries":100004,"mb":79.2}, redis_bytes_per_sale 12320, keys_left {"campaign":24,"n":2}, met true
+// Last record (2026-11-23, 74b70b8, load 0.3): sales 24, calls 439200, api_mb [301.8,323.7], worker_mb [173.6,166.6], growth [1.073,0.96], redis_mb {"start":3.4,"highest":164.3,"end":3.5}, events {"entries":100004,"mb":79.2}, redis_bytes_per_sale 3959, keys_left {"queues":-1,"campaign":24,"n":2}, met true
 
 import { Redis } from 'ioredis';
 import { usedBytes, withoutEvents } from './engine.mjs';

@@ -5,7 +5,7 @@
 // Each checkout has its own user and device and takes a unit. The benchmark compares the median over the rounds of user
 // and system time of the process divided by its responses. The generator does not sleep, because the kernel would
 // charge the server for waking it, and the faster server more often. Goal: at most 0.95 × the reference.
-// Last record (2026-11-22, 5f3f7bd, load 3.1): api_us 90.3, reference_us 51.4, best_us [82.5,40.6], ratio 1.757, met false
+// Last record (2026-11-23, 500719d, load 0.4): api_us 74.4, reference_us 37.4, best_us [61.2,34.5], ratio 1.989, met false
 
 import { fileURLToPath } from 'node:url';
 import { checkoutRequest, drive, operator } from './load.mjs';

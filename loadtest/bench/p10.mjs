@@ -5,7 +5,7 @@
 // the CPU, by the kernel's accounting, of the API, Redis, the worker, and Postgres with its backends, divided by the
 // checkouts. It includes the work of idle processes (P15). Medians of the rounds. The generator runs on the same
 // machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
-// Last record (2026-11-22, 5f3f7bd, load 3.1): connections 128, total_us 219, api_us 103.4, redis_us 56.3, worker_us 30.9, postgres_us 22.4, per_second 6831.5, p50_ms 17.4, p99_ms 35.3, met false
+// Last record (2026-11-23, 500719d, load 0.4): connections 128, total_us 163.2, api_us 78, redis_us 40.9, worker_us 26.3, postgres_us 20.4, per_second 9103.3, p50_ms 13.3, p99_ms 28.9, met false
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';

@@ -14,7 +14,7 @@
 // campaigns, because a hash places them. So `names_above` is computed as well, without load: the share of 2,000 other
 // sets of 100 names in which a node has more than 1.3 × the mean number of campaigns.
 // Goals: CPU a decision of the busiest node within 15 %, no node above 1.3 × the mean.
-// Last record (2026-11-22, c3b2886 with changes, load 12.4): nodes [1,2,3], decisions_a_round 12000, rounds 9, busiest_us [61.4,64,65.6], dearest_us [61.4,64,70.4], ratio 1.07, campaigns [[100],[48,52],[30,28,42]], busiest_over_mean [1,1.04,1.21], names_above [0,0.001,0.122], met true
+// Last record (2026-11-23, 500719d, load 0.4): nodes [1,2,3], decisions_a_round 12000, rounds 9, busiest_us [40.5,43.1,42], dearest_us [40.5,43.1,45.3], ratio 1.07, campaigns [[100],[48,52],[30,28,42]], busiest_over_mean [1,1.05,1.23], names_above [0,0.001,0.122], met true
 import { join } from 'node:path';
 import slotOf from 'cluster-key-slot';
 import { awake, connectStore, loadCampaign, reserveOne } from './decisions.mjs';
@@ -43,6 +43,7 @@ export const needsEnvironment = false;
 
 /** @param {null} _environment @param {(text: string) => void} say @param {string} [root] */
 export async function run(_environment, say, root = ROOT) {
+  /** @type {typeof import('../../shared/domain/shards.js')} */
   const shards = await import(join(root, 'dist/shared/domain/shards.js'));
   /** @type {Stage[]} */
   const stages = [];

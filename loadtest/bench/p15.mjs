@@ -2,7 +2,7 @@
 //
 // Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each
 // process is measured over 20 s, by the kernel's accounting. Goal: ≤ 20 ms a second in all.
-// Last record (2026-11-22, 5f3f7bd, load 1.6): total_ms_per_second 64.6, api_ms_per_second 28.4, redis_ms_per_second 6, worker_ms_per_second 24.6, postgres_ms_per_second 5.6, met false
+// Last record (2026-11-23, 500719d, load 0.4): total_ms_per_second 50.7, api_ms_per_second 22.2, redis_ms_per_second 4.4, worker_ms_per_second 19, postgres_ms_per_second 5.2, met false
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';

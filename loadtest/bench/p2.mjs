@@ -6,6 +6,7 @@
 // process for a checkout, by which an operator can size a sale (P10 adds them up). In turn with both, Redis alone makes
 // the same decisions for a hundred concurrent callers of the SaleStore. Goal: at least 3 × the best peer, for which the
 // naive server stands here.
+// Last record (2026-11-23, 500719d, load 0.4): accepted_per_second 8956, p50_ms 13.5, p99_ms 25.2, cpu_us {"api":73.8,"redis":38.2,"worker":27.3,"postgres":19.4}, redis_by_itself_per_second 26636, naive_per_second 1285, ratio 7
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { connectSale } from './decisions.mjs';

@@ -7,7 +7,7 @@
 // triggers. Goal: no entry older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog
 // takes longer than that: each of its rows is read from the journal, counted against the cap, and written with its
 // event, in the same transaction.
-// Last record (2026-11-21, 493dc8f with changes, load 0.9): load_ms 2656, rows_after_load_ms 56, oldest_unpersisted_s 0.22, bare_insert_ms 203, backlog_ms 1181, backlog_ratio 5.8, met true
+// Last record (2026-11-23, 500719d, load 0.4): load_ms 1654, rows_after_load_ms 28, oldest_unpersisted_s 0.1, bare_insert_ms 161, backlog_ms 446, backlog_ratio 2.8, met true
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { untilWritten } from './engine.mjs';

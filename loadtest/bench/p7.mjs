@@ -3,7 +3,7 @@
 // Method: CPU of API and Redis per checkout on a campaign with 1,000 reservations and 1,000 waiting, and on one with
 // 300,000 of each (the goal names a million; making them takes most of the time, so the figures include the number), in
 // turn. Goal: ≤ 1.15 ×.
-// Last record (2026-11-21, 9f2a605 with changes, load 1.0): many 1000000, api_us [88.8,89.5], redis_us [78.7,80.9], ratio 1.01, met true
+// Last record (2026-11-23, 500719d, load 0.4): many 300000, api_us [80.8,91.7], redis_us [49.9,49.5], ratio 1.14, met true
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, round } from './measure.mjs';
 

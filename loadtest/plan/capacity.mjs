@@ -1,4 +1,5 @@
 // How many processes, nodes and bytes a sale needs. Pure: demand and costs in, plan out.
+import { placeBuckets } from './buckets.mjs';
 import { LIMITS_OF_SERVICE } from './limits.mjs';
 import { placeCampaigns } from './placement.mjs';
 import { problemsOf } from './problems.mjs';
@@ -41,10 +42,13 @@ export function planCapacity(demand, costs) {
 /** @param {Demand} demand @param {Costs} costs */
 function planParts(demand, costs) {
   const load = loadOf(demand, costs);
-  const campaign = oneCampaign(demand, costs, load);
-  const placed = placeCampaigns(demand, campaign.cores, 1 - demand.headroom);
+  const whole = oneCampaign(demand, costs, load);
+  const free = 1 - demand.headroom;
+  const divided = whole.buckets > 1 ? placeBuckets(demand, whole.cores, free) : null;
+  const placed = divided ?? placeCampaigns(demand, whole.cores, free);
+  const campaign = { ...whole, buckets: divided?.buckets ?? whole.buckets, isDivided: divided !== null };
   const api = apiProcesses(demand, costs, load);
-  const writing = persisting(demand, costs, load, Math.min(placed.shards, demand.campaigns));
+  const writing = persisting(demand, costs, load, Math.min(placed.shards, demand.campaigns * (divided?.buckets ?? 1)));
   const cores = placed.nodes + api.processes + writing.workers + writing.postgresCores;
   const course = simulate(saleOf(demand, costs, load, placed, api.processes, writing.perSecond));
   const perProcess = Math.ceil(load.sockets / api.processes);
@@ -98,7 +102,7 @@ function oneCampaign({ campaigns, headroom }, { cpu_us: cpu }, { perSecond, poll
     /** Requests a second that one core decides with its headroom. */
     perCore: Math.floor(((1 - headroom) * 1e6) / us.redis),
     cores,
-    /** More than one is not supported by the service yet. */
+    /** Cores that it needs with their headroom. */
     buckets: Math.max(1, Math.ceil(cores / (1 - headroom) - EVEN)),
   };
 }

@@ -88,7 +88,7 @@ describe('npm run plan', () => {
     const fine = await plan(...LEAST);
     expect([fine.code, fine.output.startsWith('1,000 people within 10 s')]).toEqual([0, true]);
     const tooMuch = await plan('--people', '1000000', '--units', '50000', '--within', '1s');
-    expect([tooMuch.code, tooMuch.output.includes('more than one bucket is not supported yet')]).toEqual([1, true]);
+    expect([tooMuch.code, tooMuch.output.includes('more than the 16 buckets')]).toEqual([1, true]);
   });
 
   it('takes other costs, and prints JSON', async () => {

@@ -40,8 +40,8 @@ export function placeCampaigns({ campaigns, nodes: asked }, campaignCores, free)
   return { nodes, shards, busiest, likely, share: busiest / campaigns, busy: busiest * campaignCores, evenOnly };
 }
 
-/** @param {number} nodes */
-function shardsFor(nodes) {
+/** The SHARDS of an installation. @param {number} nodes */
+export function shardsFor(nodes) {
   if (nodes === 1) return 1;
   return nodes <= NODES_OF_FEW_SHARDS ? FEW_SHARDS : MOST_SHARDS;
 }

@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { ENVIRONMENT } from '../../shared/config/environment.js';
 import { LIMITS } from '../../shared/config/limits.js';
 import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from '../../shared/domain/polling.js';
@@ -54,11 +54,23 @@ describe('planCapacity', () => {
     expect(redis.busy).toBeCloseTo(0.5);
   });
 
-  it('says from which rate one campaign needs more than one core, and over how many it must be split', () => {
+  it('divides a campaign that needs more than one core into buckets', () => {
     expect(planOf({ people: 7_000 }).problems).toEqual([]);
-    const { campaign, problems } = planOf({ people: 30_000 });
-    expect([campaign.perCore, campaign.buckets]).toEqual([7_000, 5]);
-    expect(problems[0]).toMatch(/30,000 requests a second.*7,000.*not supported yet.*--campaigns 5/);
+    const { campaign, redis, problems } = planOf({ people: 30_000 });
+    expect([campaign.perCore, campaign.isDivided, problems]).toEqual([7_000, true, []]);
+    expect(campaign.buckets).toBeGreaterThanOrEqual(5);
+    expect(campaign.buckets).toBeLessThanOrEqual(redis.shards);
+    expect(redis.busy).toBeLessThanOrEqual(0.7);
+  });
+
+  it('says over how many campaigns a sale must be split that needs more buckets than there can be', () => {
+    const { campaign, problems } = planOf({ people: 200_000 });
+    expect(campaign.isDivided).toBe(false);
+    expect(problems[0]).toMatch(/200,000 requests a second.*7,000.*more than the 16 buckets.*--campaigns 29/);
+  });
+
+  it('warns when the nodes that were asked for are too few for the buckets', () => {
+    expect(planOf({ people: 30_000, nodes: 3 }).problems[0]).toMatch(/The busiest node has \d of \d+ buckets/);
   });
 
   it('leaves the same headroom when the campaign is split as it says', () => {
@@ -168,8 +180,10 @@ describe('the limits of a plan', () => {
 });
 
 describe('readCosts', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-costs-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const write = (value: unknown): string => {
-    const path = join(tmpdir(), `doorbuster-costs-${process.pid}.json`);
+    const path = join(folder, 'costs.json');
     writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
     return path;
   };
@@ -199,7 +213,7 @@ describe('describePlan', () => {
   });
 
   it('ends with the reasons why the plan does not hold', () => {
-    expect(describePlan(planOf({ people: 30_000 }), COSTS)).toMatch(
+    expect(describePlan(planOf({ people: 200_000 }), COSTS)).toMatch(
       /This does not hold as asked:\n- One campaign gets/,
     );
   });

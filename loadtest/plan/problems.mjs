@@ -1,4 +1,5 @@
 // Why a plan does not hold as asked. Pure.
+import { MOST_BUCKETS } from './buckets.mjs';
 import { LIMITS_OF_SERVICE } from './limits.mjs';
 
 const EVEN = 1e-9;
@@ -17,17 +18,18 @@ function ofRedis({ demand, campaign, redis }) {
   const { campaigns, withinSeconds, headroom } = demand;
   const free = 1 - headroom;
   const problems = [];
-  if (campaign.buckets > 1) {
+  if (campaign.buckets > 1 && !campaign.isDivided) {
     const enough = campaigns * campaign.buckets;
     problems.push(
       `One campaign gets ${count(campaign.perSecond)} requests a second, and one core of Redis decides ${count(campaign.perCore)} with its headroom. ` +
-        `It would need ${campaign.buckets} buckets, and more than one bucket is not supported yet. ` +
+        `It would need more than the ${MOST_BUCKETS} buckets that a campaign can have. ` +
         `Split it over at least ${enough} campaigns (--campaigns ${enough}), ` +
         `or let people arrive over ${count(Math.ceil((withinSeconds * campaign.cores) / free))} s.`,
     );
   } else if (redis.busy > free + EVEN) {
+    const [all, what] = campaign.isDivided ? [campaigns * campaign.buckets, 'buckets'] : [campaigns, 'campaigns'];
     problems.push(
-      `The busiest node has ${redis.busiest} of ${campaigns} campaigns and uses ${percent(redis.busy)} of its core, above ${percent(free)}. ` +
+      `The busiest node has ${redis.busiest} of ${all} ${what} and uses ${percent(redis.busy)} of its core, above ${percent(free)}. ` +
         'Add nodes, or leave --nodes out to see how many.',
     );
   }

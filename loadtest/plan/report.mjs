@@ -47,12 +47,12 @@ function partsOf(plan, costs) {
   return [
     [
       'a campaign',
-      `${count(campaign.perSecond)} requests a second, ${campaign.cores.toFixed(2)} cores of Redis; ${plural(campaign.buckets, 'bucket')}`,
+      `${count(campaign.perSecond)} requests a second, ${campaign.cores.toFixed(2)} cores of Redis; ${campaign.isDivided ? `"buckets": ${campaign.buckets}` : plural(campaign.buckets, 'bucket')}`,
     ],
     ['Redis', `${plural(redis.nodes, 'primary', 'primaries')}${replicas}; SHARDS=${redis.shards}`],
     [
       '',
-      `the busiest has ${redis.busiest} of ${plural(demand.campaigns, 'campaign')} and uses ${percent(redis.busy)} of its core`,
+      `the busiest has ${redis.busiest} of ${campaign.isDivided ? plural(demand.campaigns * campaign.buckets, 'bucket') : plural(demand.campaigns, 'campaign')} and uses ${percent(redis.busy)} of its core`,
     ],
     [
       'Redis memory',

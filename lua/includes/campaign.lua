@@ -6,32 +6,34 @@
 -- build a table of them again.
 --   open_to_all   the version of the terms if they have no audience; terms written by an older process are thus checked
 --   stacking      how a reservation combines with others on an order (includes/orders.lua)
+-- The field `spent` is 0, or 1 when no unit can be obtained any more. A bucket (docs/buckets.md) has its stage there,
+-- so that no script reads one more field: open; sealed: its units go to the line only; spent: sealed, and as 1.
 
 -- Made by `npm run docs`: the text of the terms
 local function terms_text(v)
   return v.version .. '|' .. v.ends_at .. '|' .. v.hold_ms .. '|' .. v.per_user_limit .. '|' .. v.max_qty .. '|' ..
     v.line_enabled .. '|' .. v.line_max .. '|' .. v.late_payment .. '|' .. v.refund_policy .. '|' ..
     v.durable .. '|' .. v.attest .. '|' .. v.once .. '|' .. v.presence_ms .. '|' .. v.open_to_all .. '|' ..
-    v.stacking .. '|' .. v.type
+    v.stacking .. '|' .. v.type .. '|' .. v.absent_hold_ms
 end
 local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
-  '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
+  '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
 
 -- Returns the terms in `text` if it has this version and the expected number of terms, else those in the fields.
 local function terms_in(text, version, key)
   if text and string.sub(text, 1, #version + 1) == version .. '|' then
     local found, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
-      durable, attest, once, presence_ms, open_to_all, stacking, type =
+      durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms =
       string.match(text, terms_pattern)
     if found then return version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment,
-      refund_policy, durable, attest, once, presence_ms, open_to_all, stacking, type end
+      refund_policy, durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms end
   end
   local flat, f = redis.call('HGETALL', key), {}
   for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
   return version, f.ends_at or '0', f.hold_ms or '0', f.per_user_limit or '0', f.max_qty or '0',
     f.line_enabled or '0', f.line_max or '0', f.late_payment or 'refuse', f.refund_policy or 'return',
     f.durable or '0', f.attest or '0', f.once or '0', f.presence_ms or '0', f.open_to_all or '',
-    f.stacking or 'combines', f.type or ''
+    f.stacking or 'combines', f.type or '', f.absent_hold_ms or '0'
 end
 -- Until here
 
@@ -41,21 +43,26 @@ local function read_campaign(key)
   if not v[2] then return nil end
   -- Made by `npm run docs`: the terms
   local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
-    durable, attest, once, presence_ms, open_to_all, stacking, type =
+    durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms =
     terms_in(v[1], v[3], key)
   return {
     ends_at = tonumber(ends_at), hold_ms = tonumber(hold_ms), per_user_limit = tonumber(per_user_limit),
       max_qty = tonumber(max_qty), line_enabled = line_enabled == '1', line_max = tonumber(line_max),
       late_payment = late_payment, refund_policy = refund_policy, durable = durable == '1', attest = attest == '1',
       once = once == '1', presence_ms = tonumber(presence_ms), open_to_all = open_to_all == version,
-      stacking = stacking, type = type,
+      stacking = stacking, type = type, absent_hold_ms = tonumber(absent_hold_ms),
     -- Until here
     no = tonumber(v[2]), no_text = v[2], version = tonumber(version), version_text = version, status = v[4],
     starts_at = tonumber(v[5]), total = tonumber(v[6]), free = tonumber(v[7]), held = tonumber(v[8]),
     redeemed = tonumber(v[9]), burned = tonumber(v[10]), waiting = tonumber(v[11]), last_line_no = tonumber(v[12]),
-    unlimited = v[6] == '-1', codes = tonumber(v[13]), code_hint = tonumber(v[14]), spent = v[15] == '1',
-    archived = v[16],
+    unlimited = v[6] == '-1', codes = tonumber(v[13]), code_hint = tonumber(v[14]), spent = v[15] == '1' or v[15] == 'spent',
+    bucket = v[15] ~= '0' and v[15] ~= '1' and v[15] or nil, archived = v[16],
   }
+end
+
+-- Returns whether units of this bucket go to the line only.
+local function is_sealed(c)
+  return c.bucket == 'sealed' or c.bucket == 'spent'
 end
 
 -- Returns the reply for a missing campaign: unknown, or Redis is empty and has not been filled. The epoch is written

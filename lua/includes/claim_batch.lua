@@ -127,7 +127,9 @@ local function apply(batch, r, change, device_calls)
   if line_no then
     if change.joins then
       if c.waiting == 0 then batch.begins_line = true end
-      c.waiting, c.last_line_no = c.waiting + 1, line_no
+      c.waiting = c.waiting + 1
+      -- Numbers of a bucket are drawn before, so they may come in another order.
+      if line_no > c.last_line_no then c.last_line_no = line_no end
     end
     if change.holder then batch.holders[user] = change.holder end
     batch.line[user] = line_no

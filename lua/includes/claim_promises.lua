@@ -15,13 +15,14 @@ local function keep_place(batch, r, fingerprint, quota_left, person, score)
   local c = batch.c
   local must_be_seen = c.presence_ms > 0
   local was_away = must_be_seen and is_away(score)
-  local position, pace = places_before(batch, was_away and person.line_no or score) + 1, pace_now(batch)
+  local position = r.position or places_before(batch, was_away and person.line_no or score) + 1
+  local waiting, pace = r.queue_size or c.waiting, pace_now(batch)
   -- The caller gets the ticket if they have proved to be the user, or to use the device that took the place.
   local is_holder = r.proven or (r.holder_device and
     (batch.holders[r.user] or redis.call('HGET', batch.keys.holders, r.user)) ==
       pack_holder{ line_no = person.line_no, device = r.holder_device })
   local place_id = is_holder and person.reservation_id or ''
-  local answer = fingerprint .. queued_answer(batch, position, c.waiting, pace, place_id)
+  local answer = fingerprint .. queued_answer(batch, position, waiting, pace, place_id)
   -- A full journal does not reject the request, because the place is promised already. Then only Redis has the record.
   local journaled = not journal_is_full(batch)
   local change = { answer = answer, line_no = was_away and person.line_no, seen = must_be_seen }
@@ -31,8 +32,17 @@ local function keep_place(batch, r, fingerprint, quota_left, person, score)
       { 'kind', 'answered', 'no', batch.no, 'at', batch.at, 'key', r.key, 'answer', answer }
   end
   return { kind = 'waiting', journaled = journaled, quota_left = quota_left, position = position,
-    queue_size = c.waiting, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
+    queue_size = waiting, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
     place_id = place_id ~= '' and place_id or nil }, change
+end
+
+-- Adds the metadata of a request to the fields of its journal entry, which is not packed then (decision 57).
+local function with_metadata(plain, r)
+  if r.metadata then
+    plain[#plain + 1] = 'metadata'
+    plain[#plain + 1] = r.metadata
+  end
+  return plain
 end
 
 -- Reserves one or more units.
@@ -49,7 +59,7 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
     'order', order_id, 'qty', r.qty, 'slot', slot_text, 'at', batch.at, 'due', due, 'line', 0, 'state', state, 'code', code,
     'terms', batch.version, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
   local change = {
-    answer = answer, plain = plain, units = units, reservation_id = reservation_id,
+    answer = answer, plain = plain and with_metadata(plain, r), units = units, reservation_id = reservation_id,
     promise = pack_reserved_promise{ reservation = reservation_id, user = r.user, order = r.order or '', qty = r.qty,
       slot = slot_text, code = code, key = r.key, request = r.request or '', device = device, trace = trace, stacking = stacking },
     reservation = pack_reservation{ state = state, user = r.user, qty = r.qty, slot = slot_text, due = due, line_no = '0',
@@ -63,12 +73,13 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
     (stacking ~= '' and ',"stacking":' .. cjson.encode(stacking) or '') .. '}', change
 end
 
--- Adds the user to the end of the line.
+-- Adds the user to the end of the line. In a bucket the caller has drawn the line number, and knows the position among
+-- all buckets.
 --   code   number of the user's code, as text; "" = none
 local function join_line(batch, r, fingerprint, quota_left, person, code, reservation_id, stacking)
   local c = batch.c
-  local position, pace = present_now(batch) + 1, pace_now(batch)
-  local waiting, line_no = c.waiting + 1, c.last_line_no + 1
+  local position, pace = r.position or present_now(batch) + 1, pace_now(batch)
+  local waiting, line_no = r.queue_size or c.waiting + 1, r.line_no or c.last_line_no + 1
   local line_text = string.format('%d', line_no)
   local answer = fingerprint .. queued_answer(batch, position, waiting, pace, reservation_id)
   local trace, device, order_id = r.trace or '', r.device or '', r.order or ''
@@ -76,7 +87,7 @@ local function join_line(batch, r, fingerprint, quota_left, person, code, reserv
     'order', order_id, 'qty', r.qty, 'line', line_text, 'code', code, 'at', batch.at, 'key', r.key, 'answer', answer,
     'device', device, 'trace', trace, 'stacking', stacking }
   local change = {
-    answer = answer, plain = plain, joins = true, line_no = line_no, seen = c.presence_ms > 0,
+    answer = answer, plain = plain and with_metadata(plain, r), joins = true, line_no = line_no, seen = c.presence_ms > 0,
     promise = pack_queued_promise{ reservation = reservation_id, user = r.user, order = order_id, qty = r.qty,
       line_no = line_text, code = code, key = r.key, answer = answer, device = device, trace = trace, stacking = stacking },
     person = pack_person{ state = 'queued', slots = person.slots, line_no = line_text, qty = r.qty,

@@ -84,8 +84,9 @@ local function head_of(plan)
   return plan.head, plan.head_score
 end
 
--- Returns whether a user in the line is present, and demotes an absent user. A user who was never seen joined before
--- the campaign required presence, and counts as present.
+-- Returns whether a user in the line may be served, and demotes an absent user. A user who was never seen joined before
+-- the campaign required presence, and counts as present. In campaigns with `absent_hold_ms` an absent user may be
+-- served: the second value is whether the user is absent.
 local function check_presence(plan, user, score)
   local presence_ms = plan.c.presence_ms
   if presence_ms == 0 then return true end
@@ -93,6 +94,7 @@ local function check_presence(plan, user, score)
   if seen_at == nil then seen_at = redis.call('ZSCORE', plan.keys.presence, user) end
   local seen = tonumber(seen_at or plan.now)
   if seen > plan.now - presence_ms then return true end
+  if plan.c.absent_hold_ms > 0 then return true, true end
   plan.line[user] = away_score(score)
   plan.presence[user] = -(seen + presence_ms + kept_ms(plan.c))
   return false
@@ -100,7 +102,8 @@ end
 
 -- Ends a user's place.
 --   ending   left, closed
---   reason   why it was closed: limit_reached, not_waiting, "" = no unit can return
+--   reason   why it was ended: absent, unservable (needs more units than can be free), limit_reached, not_waiting; "" = by
+--            the user, or with the whole line
 local function end_place(plan, user, score, ending, reason, trace)
   local c, person = plan.c, waiting_person(plan, user)
   plan.line[user], plan.presence[user] = false, false

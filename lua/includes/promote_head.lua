@@ -6,17 +6,19 @@
 local most_passed_over = 200
 
 -- Turns a place into a reservation. Returns false when no code is left.
-local function promote_one(plan, user, person, slot)
+--   absent   whether the user was not seen lately; they get a longer hold
+local function promote_one(plan, user, person, slot, absent)
   local c, now = plan.c, plan.now
   local code = person.code
   if code == '' and c.type == 'pool' then code = next_code(plan.keys.codes, c, plan.codes) end
   if not code then return false end
 
   local pays = c.hold_ms > 0
+  local hold_ms = absent and c.absent_hold_ms or c.hold_ms
   local id = person.reservation_id
   local reservation = {
     state = pays and 'reserved' or 'redeemed', user = user, qty = text_of(person.qty), slot = text_of(slot),
-    due = text_of(pays and now + c.hold_ms or 0), line_no = tostring(person.line_no),
+    due = text_of(pays and now + hold_ms or 0), line_no = tostring(person.line_no),
     order_id = person.order_id ~= '' and person.order_id or order_id_of(id),
     code = code,
   }
@@ -32,14 +34,14 @@ local function promote_one(plan, user, person, slot)
   if pays then c.held = c.held + person.qty else c.redeemed = c.redeemed + person.qty end
   add_entry(plan, nil, reserved_fields(text_of(c.no), id, reservation, text_of(c.version), text_of(now)))
   table.insert(plan.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. id .. '|' .. reservation.order_id .. '|' ..
-    reservation.due)
+    reservation.due .. (pays and '|' .. reservation.qty or ''))
   plan.promoted = plan.promoted + 1
   return true
 end
 
--- Serves a present user. Returns `promoted`, `closed` when the user can never be served, `stopped` when too few units
+-- Serves a user. Returns `promoted`, `closed` when the user can never be served, `stopped` when too few units
 -- are free.
-local function serve(plan, user, score)
+local function serve(plan, user, score, absent)
   local c, person = plan.c, waiting_person(plan, user)
   if not person then
     revoke_place(plan, user, score, 'closed', 'not_waiting')
@@ -51,21 +53,23 @@ local function serve(plan, user, score)
     return 'closed'
   end
   if not c.unlimited and person.qty > c.free then return 'stopped' end
-  return promote_one(plan, user, person, slot) and 'promoted' or 'stopped'
+  return promote_one(plan, user, person, slot, absent) and 'promoted' or 'stopped'
 end
 
 -- Serves the head of the line while this is possible, at most `limit` users. A user who needs more units than are free
 -- blocks the line; `maintain_line` decides for how long. Returns the numbers of promoted users and of closed places.
+-- The line of a campaign is in all of its buckets, so a bucket promotes only up to the line number `plan.up_to`.
 local function promote_head(plan, limit)
   local c = plan.c
-  if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
+  if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' or (c.bucket and not plan.up_to) then return 0, 0 end
   plan.ahead = limit
   local promoted, closed, passed_over = 0, 0, 0
   while promoted < limit and closed + passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
     local user, score = head_of(plan)
-    if not user then break end
-    if check_presence(plan, user, score) then
-      local served = serve(plan, user, score)
+    if not user or (plan.up_to and tonumber(score) > plan.up_to) then break end
+    local may_be_served, absent = check_presence(plan, user, score)
+    if may_be_served then
+      local served = serve(plan, user, score, absent)
       if served == 'stopped' then break end
       if served == 'promoted' then promoted = promoted + 1 else closed = closed + 1 end
     else
@@ -73,6 +77,33 @@ local function promote_head(plan, limit)
     end
   end
   return promoted, closed
+end
+
+-- Gives back units of a held or redeemed reservation, which keeps `keep` of them, its allowance and its code. Units
+-- that are not burned go to the head of the line, else to stock.
+--   keep     at least 1, less than the reservation has
+--   ending   released (the reservation is held), refunded or burned
+local function reduce(plan, id, reservation, keep, ending, reason, trace)
+  local c, before = plan.c, reservation.qty
+  local units, released, refunded, burned = before - keep, reduced_of(reservation)
+  if ending == 'released' then
+    released, c.held = released + units, c.held - units
+  else
+    refunded, c.redeemed = refunded + units, c.redeemed - units
+  end
+  if ending == 'burned' then
+    burned, c.burned = burned + units, c.burned + units
+  elseif not c.unlimited then
+    c.free = c.free + units
+  end
+  reservation.qty = string.format('%d', keep)
+  reservation.reduced = string.format('%d,%d,%d', released, refunded, burned)
+  local packed = reservation_text(reservation)
+  plan.reservations[id] = packed
+  add_entry(plan, packed, 'kind', 'reduced', 'no', c.no_text, 'at', text_of(plan.now), 'reservation', id, 'before', before,
+    'qty', keep, 'ending', ending, 'released', released, 'refunded', refunded, 'burned', burned, 'reason', reason,
+    'trace', trace)
+  if ending ~= 'burned' then promote_head(plan, units) end
 end
 
 -- Ends a held or redeemed reservation. Its units go to the head of the line, else to stock. The user's allowance and

@@ -2,13 +2,15 @@
 -- `pack_<record>{…}` writes a record, and `--#parse <record>` defines `parse_<record>`, which reads it.
 -- A packed string takes a third of the memory of a hash, and one command instead of two.
 --   code: number of the used coupon code, as text; "" = none
+--   reduced: units of a reservation that were given back while it kept others, `released,refunded,burned`; nil = none
 
 --#parse reservation
 --#parse person
 
 local function reservation_text(r)
-  return pack_reservation{ state = r.state, user = r.user, qty = r.qty, slot = r.slot, due = r.due, line_no = r.line_no,
-    order_id = r.order_id, code = r.code }
+  local text = pack_reservation{ state = r.state, user = r.user, qty = r.qty, slot = r.slot, due = r.due,
+    line_no = r.line_no, order_id = r.order_id, code = r.code }
+  return r.reduced and text .. '|' .. r.reduced or text
 end
 
 -- Returns a packed reservation with another state.
@@ -35,6 +37,12 @@ end
 
 local function unpack_person(text)
   return assert(person_in(text), 'a person record is malformed')
+end
+
+-- Returns the units of a reservation that were given back: released, refunded, and those of them that were burned.
+local function reduced_of(reservation)
+  local released, refunded, burned = string.match(reservation.reduced or '0,0,0', '^(%d+),(%d+),(%d+)$')
+  return tonumber(released), tonumber(refunded), tonumber(burned)
 end
 
 -- Returns the lowest free allowance of the user, or nil when all `limit` of them are taken.

@@ -50,7 +50,7 @@ export function bansView(): View {
   const effect = field({
     pointer: '#/effect',
     label: 'Effect',
-    options: { ban: 'Ban', allow: 'Allow, whatever the rules say' },
+    options: { ban: 'Ban', allow: 'Allow, also against the rules' },
   });
   const until = field({ pointer: '#/until', label: 'For', options: UNTIL });
   const reason = field({

@@ -25,6 +25,16 @@ export async function call<Data>(
   json?: unknown,
   more: { headers?: Record<string, string>; limitMs?: number } = {},
 ): Promise<Data> {
+  return (await sendAnswer<{ data: Data }>(method, path, json, more)).data;
+}
+
+/** Does the same. @returns the whole body, with members beside `data` @throws Refused */
+export async function sendAnswer<Body>(
+  method: string,
+  path: string,
+  json?: unknown,
+  more: { headers?: Record<string, string>; limitMs?: number } = {},
+): Promise<Body> {
   const isJson = json !== undefined;
   const response = await answerOf(path, {
     method,
@@ -32,7 +42,7 @@ export async function call<Data>(
     signal: AbortSignal.timeout(more.limitMs ?? LIMIT_MS),
     ...(isJson ? { body: JSON.stringify(json) } : {}),
   });
-  return ((await response.json()) as { data: Data }).data;
+  return (await response.json()) as Body;
 }
 
 /** Requests a page of a list. @returns the page and the address of the next one @throws Refused */
@@ -40,6 +50,12 @@ export async function page<Data>(path: string): Promise<{ data: Data; next: stri
   const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
   const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('Link') ?? '')?.[1] ?? null;
   return { data: ((await response.json()) as { data: Data }).data, next };
+}
+
+/** Requests a response with members beside `data`. @throws Refused */
+export async function answer<Body>(path: string): Promise<Body> {
+  const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
+  return (await response.json()) as Body;
 }
 
 /** Uploads a file unchanged, and reports the progress. @throws Refused */

@@ -4,12 +4,12 @@ import { count } from './words.js';
 /** A number on a page: its label, its class and its text. */
 export type Shown<Of> = readonly [string, string, (of: Of) => string];
 
-/** The numbers that every view of a campaign shows. */
+/** The numbers that every view of a campaign shows, in the words of a sale. */
 export const COUNTS: readonly Shown<CampaignNow>[] = [
-  ['Total', 'total', ({ total }) => count(total)],
+  ['Units', 'total', ({ total }) => count(total)],
   ['Free', 'free', ({ free }) => count(free)],
-  ['Held', 'held', ({ held }) => count(held)],
-  ['Redeemed', 'redeemed', ({ redeemed }) => count(redeemed)],
+  ['To be paid', 'held', ({ held }) => count(held)],
+  ['Paid', 'redeemed', ({ redeemed }) => count(redeemed)],
   ['Burned', 'burned', ({ burned }) => count(burned)],
   ['Waiting', 'waiting', ({ waiting }) => count(waiting)],
 ];

@@ -3,23 +3,29 @@ import { COUNTS, DRIFT } from './campaign-numbers.js';
 import { Chart } from './chart.js';
 import { codesCard } from './codes-card.js';
 import { card, el, write } from './elements.js';
+import { historyCard } from './history-card.js';
 import { lineCard } from './line-card.js';
 import type { CampaignNow, Overview } from './overview.js';
-import { paymentsCard } from './payments-card.js';
+import { paymentsCard, reportedPaymentsCard } from './payments-card.js';
 import { recordsCard } from './records-card.js';
 import { stockBar } from './stock-bar.js';
 import { FACTS, type Terms } from './term-fields.js';
+import { versionsCard } from './versions-card.js';
 import type { View } from './view.js';
+import { warningsOf } from './warnings.js';
 import { count, pauseOf, rate, seconds, stateOf } from './words.js';
 
 const LINE_SHOWN = 10;
-const NUMBERS: readonly (readonly [string, string, (one: CampaignNow, now: Overview) => string])[] = [
-  ...COUNTS,
+type Number = readonly [string, string, (one: CampaignNow, now: Overview) => string];
+/** What a marketer reads, and what an engineer reads. */
+const SALE: readonly Number[] = COUNTS;
+const SYSTEM: readonly Number[] = [
   ['Confirmed a second', 'rate', ({ confirmed_per_second }) => rate(confirmed_per_second)],
   ['Journal backlog', 'backlog', (_, { journal_backlog }) => count(journal_backlog)],
   ['Oldest unpersisted', 'oldest', (_, now) => seconds(now.oldest_unpersisted_seconds)],
   DRIFT,
 ];
+const NUMBERS = [...SALE, ...SYSTEM];
 
 /** One campaign: its numbers, its actions, the line, its codes and its records. */
 export function campaignView(product: string, changed: () => void): View {
@@ -27,7 +33,9 @@ export function campaignView(product: string, changed: () => void): View {
   const name = el('h1', { tabindex: -1 }, product);
   const state = el('span', { class: 'badge' });
   const pause = el('p', { class: 'notice pause', role: 'status' });
-  const actions = campaignActions(path, changed);
+  const actions = campaignActions(path, product, changed);
+  const warnings = el('div', { class: 'warnings', role: 'status' });
+  const versions = versionsCard(path);
   const bar = stockBar();
   const values = NUMBERS.map(([, id]) => el('dd', { class: id }));
   const charts = [
@@ -40,11 +48,13 @@ export function campaignView(product: string, changed: () => void): View {
     new Chart(`waiting|${product}`, 'Waiting', [{ name: 'now', colour: 'waiting', text: count }]),
     new Chart('backlog', 'Journal backlog', [{ name: 'entries', colour: 'held', text: count }]),
   ] as const;
+  const history = historyCard(path);
   const line = lineCard();
   const codes = codesCard(path);
   const payments = paymentsCard(path);
   const terms = card('Terms', { class: 'terms' });
   let shownTerms = '';
+  let shownWarnings = '';
 
   const root = el(
     'div',
@@ -57,22 +67,21 @@ export function campaignView(product: string, changed: () => void): View {
       actions.root,
     ),
     pause,
+    warnings,
     el(
       'section',
       { class: 'card numbers', 'aria-label': 'Numbers' },
       bar.root,
-      el(
-        'dl',
-        { class: 'tiles' },
-        ...NUMBERS.map(([label], i) => el('div', {}, el('dt', {}, label), values[i] as HTMLElement)),
-      ),
+      tilesOf(SALE, values, 'Sale'),
+      tilesOf(SYSTEM, values.slice(SALE.length), 'System'),
     ),
     el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
+    history.root,
     el(
       'div',
       { class: 'columns' },
       el('div', {}, line.root, codes.root),
-      el('div', {}, payments.root, terms, recordsCard(path)),
+      el('div', {}, payments.root, reportedPaymentsCard(product), terms, versions.root, recordsCard(path)),
     ),
   );
 
@@ -104,21 +113,41 @@ export function campaignView(product: string, changed: () => void): View {
       charts[3].add(atMs, [now.journal_backlog]);
       line.show(now);
       codes.root.hidden = one.type === 'shared';
+      if (now.terms) {
+        const texts = warningsOf(
+          { ...now.terms, status: one.status, total_limit: one.total },
+          one.codes,
+          new Date(now.time),
+          one.redeemed,
+        );
+        if (texts.join('|') !== shownWarnings) {
+          shownWarnings = texts.join('|');
+          warnings.replaceChildren(...texts.map((text) => el('p', { class: 'notice' }, text)));
+        }
+      }
       const key = JSON.stringify(now.terms);
       if (now.terms && key !== shownTerms) {
+        const isChange = shownTerms !== '';
         shownTerms = key;
+        if (isChange) versions.changed();
         terms.replaceChildren(terms.firstElementChild as Element, termsOf(now.terms, product));
       }
     },
     close() {
       for (const chart of charts) chart.close();
       codes.close();
+      history.close();
       payments.close();
     },
   };
 }
 
-/** Shows the terms of a campaign. They are changed by PATCH /admin/campaigns/:id. */
+function tilesOf(numbers: readonly Number[], values: readonly HTMLElement[], title: string): HTMLElement {
+  const tiles = numbers.map(([label], i) => el('div', {}, el('dt', {}, label), values[i] as HTMLElement));
+  return el('div', {}, el('h2', { class: 'group' }, title), el('dl', { class: 'tiles' }, ...tiles));
+}
+
+/** Shows the terms of a campaign. */
 function termsOf(terms: Terms, product: string): HTMLElement {
   const sale = `/sale/${encodeURIComponent(product)}`;
   return el(

@@ -1,6 +1,7 @@
 import { call, Refused, upload } from './calls.js';
 import { button, card, el, say, write } from './elements.js';
 import { Form, field, numberOf, textOf } from './fields.js';
+import { may, roleNote } from './role.js';
 import { count } from './words.js';
 
 type CodeJob = {
@@ -25,6 +26,8 @@ const LOOK_EVERY_MS = 500;
  * a reload finds it again.
  */
 export function codesCard(path: string): { root: HTMLElement; close(): void } {
+  if (!may('marketer'))
+    return { root: card('Codes', {}, roleNote('Generating and exporting codes', 'marketer')), close: () => {} };
   const remembered = `doorbuster|codes|${path}`;
   const amount = field({ pointer: '#/count', label: 'How many', attributes: { inputmode: 'numeric', value: '1000' } });
   const prefix = field({ pointer: '#/prefix', label: 'Prefix', hint: 'Optional; up to 16 letters and digits.' });

@@ -1,58 +1,62 @@
-import { call } from './calls.js';
+import { call, Refused } from './calls.js';
+import { campaignForm, copiedTerms, nextProductId } from './campaign-form.js';
+import { confirmedWith } from './dialog.js';
 import { el, say } from './elements.js';
-import { type Field, Form, field, numberOf, textOf, valueIn } from './fields.js';
-import { FIELDS } from './term-fields.js';
+import { Form } from './fields.js';
+import { reviewOf } from './review.js';
+import type { Terms } from './term-fields.js';
 import type { View } from './view.js';
 
-const ZONES: string[] = Intl.supportedValuesOf('timeZone');
-
-/** The form that creates a campaign. The most common fields are visible; the others are folded, with their defaults. */
-export function createView(): View {
-  const f = Object.fromEntries(
-    Object.entries(FIELDS).map(([name, options]) => [name, field({ pointer: `#/${name}`, ...options })]),
-  ) as Fields;
-  const zones = el('datalist', { id: 'zones' }, ...['UTC', ...ZONES].map((zone) => el('option', { value: zone })));
-  const showCode = () => {
-    f.code.root.hidden = textOf(f.type) !== 'shared';
-  };
-  f.type.input.addEventListener('change', showCode);
-  const showDiscount = () => {
-    const kind = textOf(f['discount/kind']);
-    f['discount/percent'].root.hidden = kind !== 'percent';
-    f['discount/amount'].root.hidden = f['discount/currency'].root.hidden = kind !== 'amount';
-  };
-  f['discount/kind'].input.addEventListener('change', showDiscount);
-  showDiscount();
-
-  const group = (title: (typeof FIELDS)[keyof typeof FIELDS]['group']) => {
-    const names = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).filter((name) => FIELDS[name].group === title);
-    const content = names.map((name) => f[name].root);
-    return el('fieldset', {}, el('legend', {}, title), el('div', { class: 'grid' }, ...content));
-  };
+/**
+ * The form that creates a campaign, as a draft unless the operator chooses otherwise.
+ * @param from product whose campaign is copied; null = none
+ */
+export function createView(from: string | null): View {
+  const { fields, content, named, body, fill } = campaignForm(true);
+  let copied: Record<string, unknown> = {};
+  const note = el('p', { class: 'notice', role: 'status', hidden: true });
   const form = new Form(
-    Object.values(f),
-    [
-      group('What'),
-      group('When'),
-      group('Paying and waiting'),
-      el('details', {}, el('summary', {}, 'More terms'), group('Discount'), group('Promises'), group('Guards')),
-      zones,
-    ],
+    fields,
+    content,
     'Create the campaign',
     async () => {
-      const { product_id } = await call<{ product_id: string }>('POST', '/admin/campaigns', bodyOf(f));
-      say('The campaign was created.');
+      const wanted = { ...copied, ...body() };
+      if (wanted.draft !== true) {
+        const preview = await call<Terms>('POST', '/admin/campaigns?preview=true', wanted);
+        if (!(await confirmedWith('Create and publish this campaign?', reviewOf(preview, 0), 'Create and publish')))
+          return;
+      }
+      const { product_id } = await call<{ product_id: string }>('POST', '/admin/campaigns', wanted);
+      say(wanted.draft === true ? 'The draft was created. Review and publish it here.' : 'The campaign was created.');
       location.hash = `#/campaigns/${encodeURIComponent(product_id)}`;
     },
     [el('a', { class: 'button', href: '#/' }, 'Cancel')],
   );
+  const title = from === null ? 'New campaign' : `Copy of ${from}`;
+  if (from !== null) copy(from).catch((error) => refused(error, form));
+
+  async function copy(product: string): Promise<void> {
+    const terms = await call<Terms>('GET', `/admin/campaigns/${encodeURIComponent(product)}`);
+    const isPast = Date.parse(String(terms.starts_at)) <= Date.now();
+    const times = isPast ? { starts_at_local: null, ends_at_local: null } : {};
+    copied = copiedTerms(terms);
+    // A code is issued only once, so the copy needs another one.
+    fill({ ...terms, ...times, code: null, product_id: nextProductId(product) });
+    named.product_id.input.focus();
+    note.textContent =
+      'A product id belongs to one campaign for good, because reservations, orders and codes refer to it. ' +
+      'So the copy has a new one: sell the product under it in the shop. Codes are not copied' +
+      `${isPast ? ', and neither are the times, which have passed' : ''}.`;
+    note.hidden = false;
+  }
   return {
-    title: 'New campaign',
+    title,
     root: el(
       'div',
       {},
       el('p', { class: 'crumbs' }, el('a', { href: '#/' }, 'Campaigns')),
-      el('div', { class: 'head' }, el('h1', { tabindex: -1 }, 'New campaign')),
+      el('div', { class: 'head' }, el('h1', { tabindex: -1 }, title)),
+      note,
       el('section', { class: 'card', 'aria-label': 'Terms of the new campaign' }, form.root),
     ),
     query: () => null,
@@ -60,28 +64,7 @@ export function createView(): View {
   };
 }
 
-type Fields = Record<keyof typeof FIELDS, Field>;
-
-function bodyOf(f: Fields): Record<string, unknown> {
-  const body: Record<string, unknown> = {};
-  for (const [name, input] of Object.entries(f)) {
-    const [term, part] = name.split('/') as [string, string | undefined];
-    body[term] = part ? Object.assign(body[term] ?? {}, { [part]: valueIn(input) }) : valueIn(input);
-  }
-  return {
-    ...body,
-    name: textOf(f.name) || undefined,
-    code: textOf(f.type) === 'shared' ? textOf(f.code) || null : null,
-    total_limit: numberOf(f.total_limit) ?? null,
-    ends_at: valueIn(f.ends_at) ?? null,
-    discount: discountOf(f),
-  };
-}
-
-function discountOf(f: Fields): Record<string, unknown> | null {
-  const kind = textOf(f['discount/kind']);
-  if (kind === 'percent') return { kind, percent: numberOf(f['discount/percent']) };
-  if (kind === 'amount')
-    return { kind, amount: numberOf(f['discount/amount']), currency: textOf(f['discount/currency']) };
-  return kind === '' ? null : { kind };
+function refused(error: unknown, form: Form): void {
+  if (!(error instanceof Refused)) throw error;
+  form.show(error.errors, error.message);
 }

@@ -3,15 +3,39 @@ import type { Form } from './fields.js';
 
 /** Asks for confirmation before an action that cannot be undone. @returns whether the operator confirmed it */
 export function confirmed(title: string, text: string, yes: string): Promise<boolean> {
+  return decision(title, el('p', {}, text), yes, 'danger');
+}
+
+/** Asks for confirmation of what the content shows. @returns whether the operator confirmed it */
+export function confirmedWith(title: string, content: HTMLElement, yes: string): Promise<boolean> {
+  return decision(title, content, yes, 'main');
+}
+
+/** Shows a content until the operator closes it. */
+export function notice(title: string, content: HTMLElement, done: string): Promise<void> {
+  return new Promise((resolve) => {
+    const dialog = frame(title, content);
+    dialog.append(
+      el(
+        'p',
+        { class: 'buttons' },
+        button(done, () => dialog.close(), { class: 'main' }),
+      ),
+    );
+    open(dialog, resolve);
+  });
+}
+
+function decision(title: string, content: HTMLElement, yes: string, kind: 'danger' | 'main'): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = false;
-    const dialog = frame(title, el('p', {}, text));
+    const dialog = frame(title, content);
     const decide = (decision: boolean) => () => {
       answer = decision;
       dialog.close();
     };
     dialog.append(
-      el('p', { class: 'buttons' }, button(yes, decide(true), { class: 'danger' }), button('Cancel', decide(false))),
+      el('p', { class: 'buttons' }, button(yes, decide(true), { class: kind }), button('Cancel', decide(false))),
     );
     open(dialog, () => resolve(answer));
   });

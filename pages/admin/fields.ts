@@ -4,7 +4,7 @@ import type { FieldOptions } from './term-fields.js';
 
 export type Field = {
   root: HTMLElement;
-  input: HTMLInputElement | HTMLSelectElement;
+  input: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
   /** JSON pointer of the field in the request, as in problem documents. */
   pointer: string;
   error: HTMLElement;
@@ -21,7 +21,9 @@ export function field({ pointer, label, hint, attributes = {}, options }: FieldO
   const common = { id, 'aria-describedby': described, ...attributes };
   const input = options
     ? el('select', common, ...Object.entries(options).map(([value, text]) => el('option', { value }, text)))
-    : el('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', ...common });
+    : attributes.rows
+      ? el('textarea', { autocomplete: 'off', spellcheck: 'false', ...common })
+      : el('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', ...common });
   const isCheck = attributes.type === 'checkbox';
   const name = el('label', { for: id }, label);
   const hintText = hint ? el('p', { id: `${id}-hint`, class: 'hint' }, hint) : null;
@@ -51,13 +53,23 @@ export function valueIn(from: Field): string | number | boolean | undefined {
   return text === '' ? undefined : `${text}${text.length === 16 ? ':00' : ''}`;
 }
 
+/** @throws Refused if the text of a field is not JSON */
+export function jsonIn(from: Field): unknown {
+  try {
+    return JSON.parse(textOf(from));
+  } catch {
+    throw new Refused(400, 'invalid_request', '', [{ pointer: from.pointer, detail: 'This is not JSON' }]);
+  }
+}
+
 /** A form that shows the errors of the service next to its fields. */
 export class Form {
   readonly root: HTMLFormElement;
   readonly #summary = el('p', { class: 'summary error', role: 'alert' });
 
   constructor(
-    readonly fields: readonly Field[],
+    /** A function for fields that come and go. */
+    readonly fields: readonly Field[] | (() => readonly Field[]),
     content: readonly Node[],
     submitLabel: string,
     send: () => Promise<void>,
@@ -89,8 +101,12 @@ export class Form {
   show(errors: Refused['errors'], summary: string): void {
     const left = new Set(errors);
     let first: Field | null = null;
-    for (const one of this.fields) {
-      const own = errors.filter(({ pointer }) => pointer === one.pointer || pointer.startsWith(`${one.pointer}/`));
+    const fields = typeof this.fields === 'function' ? this.fields() : this.fields;
+    const exact = new Set(fields.map(({ pointer }) => pointer));
+    for (const one of fields) {
+      const own = errors.filter(
+        ({ pointer }) => pointer === one.pointer || (pointer.startsWith(`${one.pointer}/`) && !exact.has(pointer)),
+      );
       for (const error of own) left.delete(error);
       one.error.textContent = own.map(({ detail }) => sentence(detail)).join(' ');
       if (own.length > 0) one.input.setAttribute('aria-invalid', 'true');

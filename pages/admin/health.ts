@@ -1,6 +1,7 @@
 import { Chart } from './chart.js';
 import { card, el, write } from './elements.js';
 import type { Overview, QueueCounts } from './overview.js';
+import { onlyFor } from './role.js';
 import type { View } from './view.js';
 import { count, seconds, worryOf } from './words.js';
 
@@ -40,7 +41,7 @@ export function healthView(): View {
       'div',
       { class: 'head' },
       el('h1', { tabindex: -1 }, 'Health'),
-      el('a', { class: 'button', href: '/admin/queues' }, 'Jobs in detail'),
+      onlyFor('admin', el('a', { class: 'button', href: '/admin/queues' }, 'Jobs in detail')),
     ),
     card(
       'The journal',

@@ -1,6 +1,9 @@
 import { card, el, write } from './elements.js';
 import type { Overview } from './overview.js';
+import { may } from './role.js';
 import { count, duration, reasonText, time } from './words.js';
+
+const NO_USERS = 'The users in line need the role support.';
 
 /** The first users in line, and why no user is promoted. */
 export function lineCard(): { root: HTMLElement; show(now: Overview): void } {
@@ -38,7 +41,7 @@ export function lineCard(): { root: HTMLElement; show(now: Overview): void } {
       write(reason, reasonText(line));
       reason.dataset.reason = line.reason;
       const rest = line.waiting - line.head.length;
-      write(more, rest > 0 ? `and ${count(rest)} more behind them` : '');
+      write(more, !may('support') ? NO_USERS : rest > 0 ? `and ${count(rest)} more behind them` : '');
       const key = JSON.stringify(line.head);
       if (key !== shown) {
         shown = key;

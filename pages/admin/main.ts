@@ -1,20 +1,49 @@
+import type { Role } from '../../shared/domain/role.js';
+import { auditView } from './audit.js';
 import { bansView } from './bans.js';
 import { call, Refused } from './calls.js';
 import { campaignView } from './campaign.js';
 import { campaignListView } from './campaign-list.js';
 import { createView } from './create.js';
+import { editView } from './edit.js';
 import { el, write } from './elements.js';
+import { findView } from './find.js';
 import { healthView } from './health.js';
-import { loginView, type Session } from './login.js';
+import { keysView } from './keys.js';
+import { loginView, returnToView, type Session } from './login.js';
+import { paymentsView } from './payments.js';
+import { personView } from './person.js';
 import { Poll } from './poll.js';
+import { may, roleNote, setSession } from './role.js';
 import type { View } from './view.js';
+import { webhookView } from './webhook.js';
+import { webhooksView } from './webhooks.js';
 import { worryOf } from './words.js';
 
-const PLACES: [string, string][] = [
-  ['#/', 'Campaigns'],
-  ['#/bans', 'Bans'],
-  ['#/health', 'Health'],
+/** The places of the navigation, with the role that each needs. */
+const PLACES: [string, string, Role][] = [
+  ['#/', 'Campaigns', 'viewer'],
+  ['#/find', 'Find', 'support'],
+  ['#/payments', 'Payments', 'support'],
+  ['#/bans', 'Bans', 'support'],
+  ['#/health', 'Health', 'viewer'],
+  ['#/webhooks', 'Webhooks', 'admin'],
+  ['#/keys', 'Keys', 'admin'],
+  ['#/audit', 'Audit', 'admin'],
+  ['/admin/queues', 'Queues', 'admin'],
 ];
+/** The role that a view needs. */
+const NEEDED: Record<string, Role> = {
+  new: 'marketer',
+  edit: 'marketer',
+  find: 'support',
+  people: 'support',
+  payments: 'support',
+  bans: 'support',
+  webhooks: 'admin',
+  keys: 'admin',
+  audit: 'admin',
+};
 const RETRY_MS = 1_000;
 
 const element = (id: string) => document.getElementById(id) as HTMLElement;
@@ -44,8 +73,6 @@ setUp();
 await enter();
 
 function setUp(): void {
-  const links = PLACES.map(([href, name]) => el('a', { href }, name));
-  element('places').append(...links, el('a', { href: '/admin/queues' }, 'Queues'));
   element('logout').addEventListener('click', logout);
   addEventListener('hashchange', () => {
     if (session) show(true);
@@ -73,7 +100,11 @@ function begin(opened: Session): void {
   session = opened;
   if (new URLSearchParams(location.search).get('then') === 'queues') return location.replace('/admin/queues');
   write(element('trouble'), '');
-  write(element('operator'), opened.operator);
+  returnToView();
+  setSession(opened);
+  const links = PLACES.filter(([, , needed]) => may(needed)).map(([href, name]) => el('a', { href }, name));
+  element('places').replaceChildren(...links);
+  write(element('operator'), `${opened.operator} · ${opened.role}`);
   element('top').hidden = false;
   show(false);
 }
@@ -103,13 +134,29 @@ async function logout(): Promise<void> {
 function viewOfHash(): View {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const [place = '', name = ''] = path.split('/');
+  const needed = NEEDED[place] ?? 'viewer';
+  if (!may(needed)) return notAllowed(needed);
   switch (place) {
     case '':
-      return campaignListView(new URLSearchParams(query).get('cursor'));
+      return campaignListView(new URLSearchParams(query));
     case 'new':
-      return createView();
+      return createView(new URLSearchParams(query).get('copy'));
+    case 'edit':
+      return editView(decoded(name));
+    case 'find':
+      return findView(new URLSearchParams(query));
+    case 'people':
+      return personView(decoded(name));
+    case 'payments':
+      return paymentsView(new URLSearchParams(query));
     case 'bans':
       return bansView();
+    case 'webhooks':
+      return name === '' ? webhooksView() : webhookView(decoded(name));
+    case 'audit':
+      return auditView(new URLSearchParams(query));
+    case 'keys':
+      return keysView();
     case 'health':
       return healthView();
     case 'campaigns':
@@ -142,12 +189,25 @@ function open(next: View): void {
   view = next;
   document.title = `${next.title} – Doorbuster`;
   const here = location.hash.split('?')[0] || '#/';
-  const home = here.startsWith('#/campaigns') || here === '#/new' ? '#/' : here;
+  const home = homeOf(here);
   for (const place of element('places').querySelectorAll('a')) {
     if (place.getAttribute('href') === home) place.setAttribute('aria-current', 'page');
     else place.removeAttribute('aria-current');
   }
   main.replaceChildren(next.root);
+}
+
+/** The place of the navigation to which an address belongs. */
+function homeOf(hash: string): string {
+  if (/^#\/(campaigns|new|edit)/.test(hash)) return '#/';
+  if (hash.startsWith('#/webhooks')) return '#/webhooks';
+  return hash.startsWith('#/people') ? '#/find' : hash;
+}
+
+function notAllowed(needed: Role): View {
+  const heading = el('h1', { tabindex: -1 }, 'Not allowed');
+  const root = el('div', { class: 'card' }, heading, roleNote('This page', needed));
+  return { title: 'Not allowed', root, query: () => null, show: () => {} };
 }
 
 function notFound(text: string): HTMLElement {

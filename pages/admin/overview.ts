@@ -9,6 +9,8 @@ export type CampaignNow = {
   starts_at: string;
   ends_at: string | null;
   pause: { by: string; at: string; reason: string | null } | null;
+  codes: number;
+  hidden: boolean;
   in_redis: boolean;
   total: number | null;
   free: number | null;
@@ -19,6 +21,16 @@ export type CampaignNow = {
   persisted: number;
   drift: number;
   confirmed_per_second: number;
+};
+/** Sums over all campaigns. */
+export type Totals = {
+  campaigns: Record<Status, number>;
+  held: number;
+  redeemed: number;
+  burned: number;
+  waiting: number;
+  confirmed_per_second: number;
+  complete: boolean;
 };
 export type LineNow = {
   waiting: number;
@@ -34,6 +46,7 @@ export type Overview = {
   relay: string | null;
   queues: Record<string, QueueCounts>;
   campaigns: CampaignNow[];
+  totals: Totals | null;
   next: number | null;
   terms: Record<string, unknown> | null;
   line: LineNow | null;

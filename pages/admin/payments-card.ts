@@ -1,5 +1,7 @@
-import { call, Refused } from './calls.js';
-import { card, el } from './elements.js';
+import { answer, call, Refused } from './calls.js';
+import { card, el, write } from './elements.js';
+import { type PaymentEvent, paymentWords } from './payment-words.js';
+import { may } from './role.js';
 import { time } from './words.js';
 
 type DuplicatePayment = {
@@ -13,6 +15,48 @@ type DuplicatePayment = {
 
 const EVERY_MS = 10_000;
 const SHOWN = 20;
+
+/**
+ * Payments that need an action, and a link to all that providers have reported. Read once, for operators of support.
+ */
+export function reportedPaymentsCard(product: string): HTMLElement | null {
+  if (!may('support')) return null;
+  const note = el('p', { class: 'hint' });
+  const list = el('ul');
+  const linkTo = (query: Record<string, string>, text: string) =>
+    el('a', { href: `#/payments?${new URLSearchParams({ product_id: product, ...query })}` }, text);
+  const read = async () => {
+    try {
+      const { data, next_cursor } = await answer<{ data: PaymentEvent[]; next_cursor: string | null }>(
+        `/admin/payment-events?${new URLSearchParams({ product_id: product, needs_action: 'true', limit: '5' })}`,
+      );
+      const open = data.map((one) => ({ one, words: paymentWords(one) })).filter(({ words }) => words.tone === 'warn');
+      list.replaceChildren(
+        ...open.map(({ one, words }) =>
+          el(
+            'li',
+            {},
+            el('strong', {}, words.text),
+            el('span', { class: 'hint' }, ` ${one.payment_ref ?? one.event_id}`),
+          ),
+        ),
+      );
+      write(note, open.length === 0 && next_cursor === null ? 'No payment needs an action.' : '');
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      write(note, error.message);
+    }
+  };
+  read();
+  const links = el(
+    'p',
+    {},
+    linkTo({}, 'Payments that need an action'),
+    ' · ',
+    linkTo({ outcome: 'all' }, 'All payments'),
+  );
+  return card('Payments', {}, note, list, links);
+}
 
 /** Reservations that were paid more than once. Hidden while there are none. */
 export function paymentsCard(path: string): { root: HTMLElement; close(): void } {
@@ -54,6 +98,7 @@ export function paymentsCard(path: string): { root: HTMLElement; close(): void }
       if (!(error instanceof Refused)) throw error;
     }
   };
+  if (!may('support')) return { root, close: () => {} };
   void show();
   const timer = setInterval(show, EVERY_MS);
   return { root, close: () => clearInterval(timer) };

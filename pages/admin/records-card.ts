@@ -1,6 +1,7 @@
 import { call, Refused } from './calls.js';
 import { confirmed } from './dialog.js';
 import { button, card, el } from './elements.js';
+import { may, onlyFor, roleNote } from './role.js';
 import { count } from './words.js';
 
 type Verdict = {
@@ -52,9 +53,14 @@ export function recordsCard(path: string): HTMLElement {
     el(
       'p',
       { class: 'buttons' },
-      el('a', { class: 'button', href: `${path}/redemptions?format=csv`, download: true }, 'Redemptions as CSV'),
-      button('Reconcile', reconcile),
+      onlyFor(
+        'support',
+        el('a', { class: 'button', href: `${path}/redemptions?format=csv`, download: true }, 'Redemptions as CSV'),
+      ),
+      onlyFor('admin', button('Reconcile', reconcile)),
     ),
+    may('support') ? null : roleNote('The list of redemptions', 'support'),
+    may('admin') ? null : roleNote('Reconciling', 'admin'),
     result,
   );
 }

@@ -61,20 +61,20 @@ export const FIELDS = {
     group: 'When',
     label: 'Starts',
     hint: 'On the clocks of the campaign’s time zone. Empty = now.',
-    attributes: { type: 'datetime-local' },
+    attributes: { type: 'datetime-local', step: 1 },
   },
   ends_at: {
     group: 'When',
     label: 'Ends',
     hint: 'Empty = no end.',
-    attributes: { type: 'datetime-local' },
+    attributes: { type: 'datetime-local', step: 1 },
   },
   time_zone: {
     group: 'When',
     label: 'Time zone',
     attributes: { list: 'zones', value: Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC' },
   },
-  draft: check('When', 'Keep it as a draft', 'Shoppers do not see it before it is published.'),
+  draft: check('When', 'Keep it as a draft', 'Shoppers do not see it before it is published.', true),
   hold_seconds: {
     group: 'Paying and waiting',
     label: 'Seconds to pay',
@@ -92,6 +92,18 @@ export const FIELDS = {
     label: 'Places in line',
     attributes: { ...number, value: '1000000' },
   },
+  'waiting_room/presence_seconds': {
+    group: 'Paying and waiting',
+    label: 'Seconds until an absent user steps back',
+    hint: 'Empty = users keep their place without looking.',
+    attributes: number,
+  },
+  'waiting_room/absent_hold_seconds': {
+    group: 'Paying and waiting',
+    label: 'Seconds to pay for absent users',
+    hint: 'Empty = absent users step back instead of getting a unit.',
+    attributes: number,
+  },
   'discount/kind': {
     group: 'Discount',
     label: 'Discount',
@@ -104,6 +116,12 @@ export const FIELDS = {
   },
   'discount/amount': { group: 'Discount', label: 'Amount, minor units', attributes: number },
   'discount/currency': { group: 'Discount', label: 'Currency', attributes: { value: 'IDR' } },
+  buckets: {
+    group: 'Promises',
+    label: 'Parts of the stock (buckets)',
+    hint: 'More than 1 divides the stock over that many shards of Redis, for a sale that one of them cannot decide. Cannot be changed later.',
+    attributes: { ...number, value: '1' },
+  },
   confirmation: {
     group: 'Promises',
     label: 'Respond to a checkout',
@@ -121,6 +139,18 @@ export const FIELDS = {
   },
   require_attestation: check('Guards', 'Device token needed', 'Checkout needs a token of this device.', true),
   require_token: check('Guards', 'One-time token needed', 'Redeeming a code needs a one-time token.'),
+  checkout_url: {
+    group: 'Paying and waiting',
+    label: 'Page to pay on',
+    hint: 'Empty = none. A URL of the shop with placeholders, such as https://shop.example/pay?order={order_id}&sig={signature}',
+    attributes: { type: 'text', maxlength: 1024 },
+  },
+  extend_seconds: {
+    group: 'Paying and waiting',
+    label: 'Longer time to pay, seconds',
+    hint: 'By how much a payment service may extend the time to pay, once. 0 = not at all.',
+    attributes: { ...number, value: '0' },
+  },
   uniform_refusals: check('Guards', 'Uniform refusals', 'Refusals do not reveal which codes exist.'),
   risk: {
     group: 'Guards',
@@ -166,6 +196,35 @@ function allowanceText(limit: number, units: number): string {
   return units === 1 ? `${times}, one unit` : `${times}, up to ${count(units)} units`;
 }
 
-function roomText({ enabled, max_size }: Terms): string {
-  return enabled ? `up to ${count(Number(max_size))} people` : 'none';
+function roomText({ enabled, max_size, presence_seconds, absent_hold_seconds }: Terms): string {
+  if (!enabled) return 'none';
+  const presence = presence_seconds ? `, seen every ${duration(Number(presence_seconds) * 1000)}` : '';
+  const absent = absent_hold_seconds ? `, absent ones have ${duration(Number(absent_hold_seconds) * 1000)} to pay` : '';
+  return `up to ${count(Number(max_size))} people${presence}${absent}`;
+}
+
+/** A term that differs between two versions. */
+export type TermChange = { field: string; before: unknown; after: unknown };
+
+const RULE_NAMES: Record<string, string> = {
+  waiting_room: 'Waiting room',
+  discount: 'Discount',
+  audience: 'Audience',
+  stacking: 'Stacking',
+  limits: 'Limits',
+  branding: 'Sale page',
+};
+
+/** What a term is called in the form. */
+export const termName = (field: string): string =>
+  RULE_NAMES[field] ?? (FIELDS as Record<string, TermField>)[field]?.label ?? field;
+
+/** A value of a term in words; an object as JSON, unless there are words for it. */
+export function valueText(field: string, value: unknown): string {
+  if (value === null || value === undefined) return 'none';
+  if (field === 'discount') return discountText(value as Terms);
+  if (field === 'waiting_room') return roomText(value as Terms);
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return time(value);
+  if (typeof value === 'boolean') return yes(value);
+  return typeof value === 'object' ? JSON.stringify(value) : text(value);
 }

@@ -41,6 +41,20 @@ export function time(iso: string): string {
   return new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso));
 }
 
+/** Formats a time with its weekday on the clocks of a time zone. */
+export function timeIn(iso: string, zone: string): string {
+  return new Intl.DateTimeFormat('en-GB', {
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZone: zone,
+    timeZoneName: 'short',
+  }).format(new Date(iso));
+}
+
 const STATES: Record<SalePhase, { word: string; tone: string }> = {
   draft: { word: 'Draft', tone: 'off' },
   not_started: { word: 'Scheduled', tone: 'plain' },

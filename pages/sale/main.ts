@@ -1,12 +1,18 @@
 import { Refusal, Sale, type Standing } from '../../client/sale.js';
+import { fill } from '../../shared/sale-page/texts.js';
+import { Notifications } from './notifications.js';
+import { page, texts, timeText } from './page-data.js';
+import { namedUser, remembered } from './remembered.js';
+import { ignoreSecondClicks } from './second-click.js';
 import { Signals } from './signals.js';
-import { fill, LANGUAGES, languageOf } from './texts.js';
-import { countdownText, type PageState, type View, viewOf } from './view.js';
-import { readVisitor } from './visitor.js';
+import { element, showView, write } from './stage.js';
+import { type PageState, type View, viewOf } from './view.js';
+import { continueLink, readVisitor } from './visitor.js';
 
 const TICK_MS = 250;
 /** How often the page requests the sale while it follows no standing; spread by a quarter in both directions. */
 const LOOK_EVERY_MS = 20_000;
+const LOOK_SOON_MS = 2_000;
 /** The device token is requested within this time before the start, which saves a call at the start. */
 const PREPARE_MS = 15_000;
 /** How often a screen reader announces the place at most. The first places are announced at once. */
@@ -15,16 +21,10 @@ const NEAR_PLACE = 3;
 /** Remaining seconds that are announced. */
 const SPOKEN_SECONDS = [60, 30, 10];
 
-const element = (id: string) => document.getElementById(id) as HTMLElement;
-const visitor = readVisitor();
-const address = new URL(location.href);
-const language = languageOf(address.searchParams.get('lang'), navigator.languages);
-const { texts } = LANGUAGES[language];
-/** The region determines the format of times and numbers. */
-const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(language)) ?? language;
 const productId = decodeURIComponent(location.pathname.split('/')[2] ?? '');
-const remembered = rememberedItems();
-const words = { texts, time: timeText };
+const visitor = readVisitor(productId);
+const address = new URL(location.href);
+const words = { texts, time: (iso: string) => timeText(iso, sale.now()) };
 const signals = new Signals();
 
 const state: PageState = {
@@ -33,18 +33,32 @@ const state: PageState = {
   holdsTicket: false,
   trying: false,
   refusal: null,
+  quietMs: null,
   retry: null,
   connection: null,
   firstPlace: 1,
+  forwarding: false,
 };
+/** Pages to pay that were opened, so that a return to this page does not open them again. */
+const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;
+let refusedAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
 let spokenSeconds = Number.POSITIVE_INFINITY;
 
 const sale = new Sale({ productId, userId: visitor?.userId ?? namedUser(), ...visitor?.proof });
+const notifications = new Notifications(sale);
 sale.on('change', onChange);
-sale.on('connection', show);
+sale.on('queued', () => notifications.placed().catch(notNotified));
+sale.on('connection', (connection) => {
+  // The sale may have been paused while there was no socket.
+  if (connection === 'live') lookAtSale();
+  show();
+});
+sale.on('paused', () => setStatus('paused'));
+sale.on('resumed', () => setStatus('open'));
+sale.on('closed', lookAtSale);
 sale.on('retry', ({ code }) => {
   state.retry = code;
   show();
@@ -56,25 +70,27 @@ sale.on('lost', (code) => {
 });
 
 setUp();
+// Until the first response, the page shows what the server rendered: this device's clock may be wrong.
+await Promise.race([lookAtSale(), goOn()]);
 show();
 setInterval(show, TICK_MS);
-await Promise.all([lookAtSale(), goOn()]);
 lookAgainLater();
 
 function setUp(): void {
-  document.documentElement.lang = language;
-  element('sound-label').textContent = texts.sound;
-  element('order-label').textContent = texts.order;
-  element('way').setAttribute('aria-label', texts.way);
-  element('place-label').textContent = texts.yourPlace;
   const sound = element('sound') as HTMLInputElement;
   sound.checked = remembered.getItem('doorbuster|sound') !== 'off';
   sound.addEventListener('change', () => remembered.setItem('doorbuster|sound', sound.checked ? 'on' : 'off'));
-  setUpLanguages();
+  keepAddressInLinks();
+  ignoreSecondClicks(element('stage'));
   element('act').addEventListener('click', () => {
     if (element('act').getAttribute('aria-disabled') !== 'true') buy();
   });
-  element('second').addEventListener('click', giveUp);
+  element('second').addEventListener('click', () => (isFollowed(state.standing) ? giveUp() : buy()));
+  element('continue').addEventListener('click', shareLink);
+  const notify = element('notify') as HTMLInputElement;
+  notify.checked = notifications.possible && notifications.on;
+  write('install', texts.notifyInstall);
+  notify.addEventListener('change', () => notifications.turn(notify.checked).then(() => showNotify(), notNotified));
   addEventListener('online', comeBack);
   addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());
@@ -85,20 +101,13 @@ function setUp(): void {
   });
 }
 
-function setUpLanguages(): void {
-  const nav = element('languages');
-  nav.setAttribute('aria-label', texts.languages);
-  for (const [tag, { name }] of Object.entries(LANGUAGES)) {
+/** The links to other languages keep the other parameters of the address. */
+function keepAddressInLinks(): void {
+  for (const link of document.querySelectorAll<HTMLAnchorElement>('#languages a')) {
     const there = new URL(address);
-    there.searchParams.set('lang', tag);
+    there.searchParams.set('lang', link.hreflang);
     there.hash = '';
-    const link = document.createElement('a');
     link.href = there.href;
-    link.lang = tag;
-    link.hreflang = tag;
-    link.textContent = name;
-    if (tag === language) link.setAttribute('aria-current', 'true');
-    nav.append(link);
   }
 }
 
@@ -111,6 +120,7 @@ async function buy(): Promise<void> {
 
 async function goOn(): Promise<void> {
   try {
+    if (visitor?.transfer) await sale.adopt(visitor.transfer);
     await sale.resume();
   } catch (error) {
     refuse(error);
@@ -120,7 +130,8 @@ async function goOn(): Promise<void> {
 
 async function giveUp(): Promise<void> {
   const leaving = state.standing?.status === 'queued';
-  if (!confirm(leaving ? texts.leaveSure : texts.giveBackSure)) return;
+  const giveBackSure = state.campaign?.has_line === false ? texts.giveBackSureNoLine : texts.giveBackSure;
+  if (!confirm(leaving ? texts.leaveSure : giveBackSure)) return;
   try {
     await (leaving ? sale.leave() : sale.release());
   } catch (error) {
@@ -128,6 +139,47 @@ async function giveUp(): Promise<void> {
     sale.wake();
   }
   show();
+}
+
+/** Gives the shopper the link for another device: by the share menu of a phone, else by the clipboard. */
+async function shareLink(): Promise<void> {
+  const { transfer } = sale;
+  if (!transfer) return;
+  const url = continueLink(location.href, sale.options.userId, transfer);
+  try {
+    if (navigator.share) await navigator.share({ url });
+    else await navigator.clipboard.writeText(url);
+    write('continue', texts.linkCopied);
+  } catch {
+    // The shopper closed the menu, or the browser does not allow it: then the link is shown to copy.
+    if (!navigator.share) prompt(texts.continueElsewhere, url);
+  }
+}
+
+/** The browser could not subscribe, or the server refused: the page works without. */
+function notNotified(error: unknown): void {
+  notifications.failed = true;
+  showNotify(false);
+  console.warn(String(error));
+}
+
+function showNotify(on = notifications.possible && notifications.on && !notifications.failed): void {
+  const waits = state.standing?.status === 'queued' && state.holdsTicket;
+  element('notify-option').hidden = !notifications.possible || !waits;
+  // A place does not move to the Home Screen, because pages there have a storage of their own.
+  element('install').hidden = !notifications.needsHomeScreen || !mayJoin();
+  if (!notifications.possible) return;
+  const input = element('notify') as HTMLInputElement;
+  if (input.checked !== on) input.checked = on;
+  input.disabled = notifications.blocked;
+  const { blocked, failed } = notifications;
+  write('notify-label', blocked ? texts.notifyBlocked : failed ? texts.notifyFailed : texts.notify);
+}
+
+/** Whether the shopper can still take a place in line. */
+function mayJoin(): boolean {
+  const { campaign } = state;
+  return !isFollowed(state.standing) && campaign?.has_line === true && campaign.status !== 'ended';
 }
 
 async function during(work: () => Promise<void>): Promise<void> {
@@ -149,6 +201,7 @@ async function during(work: () => Promise<void>): Promise<void> {
 function refuse(error: unknown): void {
   if (!(error instanceof Refusal)) throw error;
   state.refusal = error.code;
+  refusedAtMs = sale.now();
 }
 
 function comeBack(): void {
@@ -160,8 +213,13 @@ function comeBack(): void {
 async function lookAtSale(): Promise<void> {
   try {
     const before = state.campaign?.status;
-    state.campaign = await sale.campaign();
-    if (before !== state.campaign.status && !state.trying) state.refusal = null;
+    const campaign = await sale.campaign();
+    state.campaign = campaign;
+    const unitIsFree = state.refusal === 'sold_out' && campaign.sold_out === false;
+    const isNewer = Date.parse(campaign.server_time) > refusedAtMs;
+    if ((before !== campaign.status || (unitIsFree && isNewer)) && !state.trying) state.refusal = null;
+    // The data may be from before the refusal: a cache keeps them for a second, and `Date` has whole seconds.
+    if (unitIsFree && !isNewer && sale.now() - refusedAtMs < LOOK_SOON_MS) setTimeout(lookAtSale, LOOK_SOON_MS);
     prepareAtMs ||= Date.parse(state.campaign.starts_at) - PREPARE_MS * (0.2 + 0.8 * Math.random());
   } catch (error) {
     if (state.campaign === null || !(error instanceof Refusal) || !error.passes) refuse(error);
@@ -169,22 +227,30 @@ async function lookAtSale(): Promise<void> {
   show();
 }
 
+function setStatus(status: 'open' | 'paused'): void {
+  if (state.campaign) state.campaign = { ...state.campaign, status };
+  if (state.standing) speak(viewOf(state, sale.now(), words).detail);
+  show();
+}
+
 function lookAgainLater(): void {
   setTimeout(
     async () => {
-      if (document.visibilityState === 'visible' && !isFollowed(state.standing)) await lookAtSale();
+      if (document.visibilityState === 'visible' && sale.connection !== 'live') await lookAtSale();
       lookAgainLater();
     },
     LOOK_EVERY_MS * (0.75 + Math.random() / 2),
   );
 }
 
-const isFollowed = (standing: Standing | null) =>
-  standing !== null && ['queued', 'promoted', 'completed'].includes(standing.status);
+function isFollowed(standing: Standing | null): boolean {
+  return standing !== null && ['queued', 'promoted', 'completed'].includes(standing.status);
+}
 
 function onChange(standing: Standing, before: Standing | null): void {
   state.standing = standing;
   state.refusal = null;
+  forward(standing, before);
   if (standing.position !== null) {
     const isNew = before?.status !== 'queued';
     state.firstPlace = Math.max(isNew ? 1 : state.firstPlace, standing.position);
@@ -198,6 +264,16 @@ function onChange(standing: Standing, before: Standing | null): void {
     speak(`${headline} ${detail}`);
   }
   show();
+}
+
+/** Opens the page to pay once, when this shopper gets a unit while the page is open. */
+function forward({ status, checkout_url }: Standing, before: Standing | null): void {
+  const isNew = (status === 'promoted' || status === 'completed') && before?.status !== status;
+  if (!page.forward || !checkout_url || !isNew || !sale.holdsTicket || forwarded.has(checkout_url)) return;
+  forwarded.add(checkout_url);
+  remembered.setItem('doorbuster|forwarded', checkout_url);
+  state.forwarding = true;
+  location.assign(checkout_url);
 }
 
 function speak(text: string): void {
@@ -214,18 +290,17 @@ function show(): void {
   const nowMs = sale.now();
   state.holdsTicket = sale.holdsTicket;
   state.connection = navigator.onLine ? sale.connection : 'offline';
+  state.quietMs = sale.connection && sale.heardAtMs ? Date.now() - sale.heardAtMs : null;
   const view = viewOf(state, nowMs, words);
-  write('name', state.campaign?.name ?? productId);
-  write('headline', view.headline);
-  write('detail', view.detail);
-  write('trouble', view.trouble);
-  write('connection', view.connection);
-  element('stage').dataset.mood = view.mood;
-  showPlace(view);
-  showClock(view, nowMs);
-  showOrder(view);
-  showButtons(view);
-  const title = `${view.mood === 'good' ? '★ ' : ''}${view.title} – ${state.campaign?.name ?? productId}`;
+  const mine = isFollowed(state.standing);
+  document.body.classList.toggle('mine', mine);
+  element('continue').hidden = !mine || !state.holdsTicket;
+  showNotify();
+  const name = page.title ?? state.campaign?.name ?? element('name').textContent;
+  write('name', name || productId);
+  showView(view, nowMs);
+  watchDeadline(view, nowMs);
+  const title = `${view.mood === 'good' ? '★ ' : ''}${view.title} – ${name || productId}`;
   if (document.title !== title) document.title = title;
   if (prepareAtMs > 0 && nowMs >= prepareAtMs && state.campaign?.status === 'scheduled') {
     prepareAtMs = Number.POSITIVE_INFINITY;
@@ -235,91 +310,19 @@ function show(): void {
   }
 }
 
-function showPlace({ place }: View): void {
-  element('place').hidden = element('way').hidden = place === null;
-  if (!place) return;
-  write('position', numberText(place.position));
-  write('queue-size', fill(texts.of, { size: numberText(place.size) }));
-  (element('way') as HTMLProgressElement).value = place.percent;
-}
-
-function showClock({ clock }: View, nowMs: number): void {
-  element('clock').hidden = clock === null;
+/** Announces the last seconds. Requests the status once at the end, because the frame about it may have been lost. */
+function watchDeadline({ clock, pay }: View, nowMs: number): void {
   const payBefore = state.standing?.pay_before;
-  const endMs = clock?.untilMs ?? (payBefore && isFollowed(state.standing) ? Date.parse(payBefore) : 0);
-  // Requests the status once at the end, because the frame about it may have been lost.
+  const untilMs = clock?.untilMs ?? pay?.untilMs;
+  const endMs = untilMs ?? (payBefore && isFollowed(state.standing) ? Date.parse(payBefore) : 0);
   if (endMs > 0 && nowMs >= endMs && checkedEndMs !== endMs) {
     checkedEndMs = endMs;
     setTimeout(comeBack, 1_000 * (1 + Math.random()));
   }
-  if (!clock) return;
-  const leftMs = clock.untilMs - nowMs;
-  write('clock-label', clock.label);
-  write('clock-time', countdownText(leftMs));
+  if (untilMs === undefined) return;
+  const leftMs = untilMs - nowMs;
   const due = SPOKEN_SECONDS.filter((seconds) => leftMs <= seconds * 1000).at(-1);
-  if (due !== undefined && due < spokenSeconds) {
-    spokenSeconds = due;
-    speak(fill(texts.minute, { seconds: Math.ceil(leftMs / 1000) }));
-  }
-}
-
-function showOrder({ order }: View): void {
-  element('order').hidden = order === null;
-  if (!order) return;
-  write('order-label', order.label);
-  write('order-id', order.text);
-}
-
-function showButtons({ button, second }: View): void {
-  const act = element('act');
-  const quiet = element('second');
-  const focused = document.activeElement;
-  write('act', button?.label ?? '');
-  // Not `disabled`, because that would lose the focus at the moment of the press.
-  act.setAttribute('aria-disabled', String(!button?.enabled));
-  act.hidden = button === null;
-  write('second', second?.label ?? '');
-  quiet.hidden = second === null;
-  if ((focused === act && act.hidden) || (focused === quiet && quiet.hidden)) element('headline').focus();
-}
-
-function write(id: string, text: string): void {
-  const target = element(id);
-  if (target.textContent !== text) target.textContent = text;
-}
-
-function timeText(iso: string): string {
-  const time = new Date(iso);
-  const isToday = time.toDateString() === new Date(sale.now()).toDateString();
-  return new Intl.DateTimeFormat(locale, { ...(isToday ? {} : { dateStyle: 'medium' }), timeStyle: 'medium' }).format(
-    time,
-  );
-}
-
-function numberText(value: number): string {
-  return new Intl.NumberFormat(locale).format(value);
-}
-
-function rememberedItems(): Pick<Storage, 'getItem' | 'setItem'> {
-  try {
-    localStorage.setItem('doorbuster', '1');
-    return localStorage;
-  } catch {
-    return { getItem: () => null, setItem: () => {} };
-  }
-}
-
-/**
- * The user id in the shop's link. A visitor without one is a guest, with the same id each time. This proves nothing to
- * the server.
- */
-function namedUser(): string {
-  const given = address.searchParams.get('user_id');
-  if (given) return given;
-  const kept = remembered.getItem('doorbuster|guest');
-  if (kept) return kept;
-  const bytes = crypto.getRandomValues(new Uint8Array(12));
-  const made = `guest-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-  remembered.setItem('doorbuster|guest', made);
-  return made;
+  if (due === undefined || due >= spokenSeconds) return;
+  spokenSeconds = due;
+  speak(fill(texts.minute, { seconds: Math.ceil(leftMs / 1000) }));
 }

@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals';
 import type { CampaignView, Standing } from '../../client/types.js';
-import { fill, LANGUAGES, languageOf } from './texts.js';
-import { countdownText, type PageState, problemText, viewOf } from './view.js';
+import { acceptedLanguages, LANGUAGES, languageOf, withTexts } from '../../shared/sale-page/languages.js';
+import { fill, problemText } from '../../shared/sale-page/texts.js';
+import { type PageState, viewOf } from './view.js';
 
 const NOW = Date.parse('2026-11-11T12:00:00Z');
 const words = { texts: LANGUAGES.en.texts, time: (iso: string) => iso.slice(11, 16) };
@@ -33,9 +34,11 @@ const look = (state: Partial<PageState>) =>
       holdsTicket: true,
       trying: false,
       refusal: null,
+      quietMs: null,
       retry: null,
       connection: null,
       firstPlace: 1,
+      forwarding: false,
       ...state,
     },
     NOW,
@@ -62,7 +65,7 @@ test('offers no action that needs the ticket on a device without it', () => {
 
 test('shows the progress of a shopper, and the wait if it is known', () => {
   const view = look({ standing, firstPlace: 120 });
-  expect(view.place).toEqual({ position: 30, size: 200, percent: 76 });
+  expect(view.place).toEqual({ position: 30, size: 200, percent: 75 });
   expect([view.title, view.detail]).toEqual(['Place 30 of 200', texts.inLineDetail]);
   expect(look({ standing: { ...standing, estimated_wait_seconds: 150 } }).detail).toBe(
     `${texts.inLineDetail} About 3 min.`,
@@ -93,28 +96,87 @@ test('offers another try where one is possible', () => {
   expect(look({ standing: { ...standing, status: 'closed' } }).button).toBeNull();
 });
 
+test('leads to the page to pay, and back only by a quiet button', () => {
+  const mine: Standing = { ...standing, status: 'promoted', position: null, order_id: 'ord_1' };
+  const payable = { ...mine, pay_before: '2026-11-11T12:05:00Z', checkout_url: 'https://shop.example/pay' };
+  const view = look({ standing: payable });
+  expect(view.pay).toEqual({ label: texts.payNow, href: 'https://shop.example/pay', untilMs: NOW + 300_000 });
+  expect([view.clock, view.button, view.second?.action]).toEqual([null, null, 'release']);
+  expect(view.detail).toBe(fill(texts.payHere, { time: '12:05' }));
+  expect(look({ standing: payable, forwarding: true }).detail).toBe(texts.forwarding);
+  expect(look({ standing: payable, holdsTicket: false }).pay).toBeNull();
+  expect(look({ standing: { ...payable, pay_before: '2026-11-11T12:00:00Z' } }).pay).toBeNull();
+});
+
+test('promises a line only where there is one', () => {
+  const without = { ...campaign, has_line: false };
+  expect(look({ campaign: without }).detail).toBe(texts.openNoLine);
+  expect(look({ campaign: { ...campaign, has_line: true } }).detail).toBe(texts.openDetail);
+  const ended = (status: Standing['status'], of: CampaignView) =>
+    look({ campaign: of, standing: { ...standing, status } }).detail;
+  expect([ended('expired', without), ended('released', without)]).toEqual([texts.expiredNoLine, texts.releasedNoLine]);
+  expect([ended('expired', campaign), ended('released', campaign)]).toEqual([
+    texts.expiredDetail,
+    texts.releasedDetail,
+  ]);
+});
+
+test('shows once that everything is sold, and offers another try only where a unit can return', () => {
+  const refused = look({ refusal: 'sold_out', campaign: { ...campaign, has_line: false, sold_out: true } });
+  expect([refused.headline, refused.detail, refused.trouble]).toEqual([texts.soldOut, texts.soldOutDetail, '']);
+  expect([refused.button, refused.second]).toEqual([null, { label: texts.again, action: 'buy' }]);
+  const final = look({ campaign: { ...campaign, has_line: true, sold_out: true } });
+  expect([final.headline, final.detail, final.button, final.second]).toEqual([
+    texts.soldOut,
+    texts.soldOutFinal,
+    null,
+    null,
+  ]);
+  const closed = { ...standing, status: 'closed' } as const;
+  expect(look({ standing: closed, campaign: { ...campaign, sold_out: true } }).headline).toBe(texts.soldOut);
+  const over = look({ standing: closed, campaign: { ...campaign, status: 'ended' } });
+  expect([over.headline, over.detail]).toEqual([texts.closed, texts.closedEnded]);
+});
+
+test('names the pause instead of a waiting time', () => {
+  const paused = { ...campaign, status: 'paused' } as const;
+  const view = look({ campaign: paused, standing: { ...standing, estimated_wait_seconds: 120 } });
+  expect([view.headline, view.detail]).toEqual([texts.inLine, texts.inLinePaused]);
+});
+
+test('shows how old the standing is, and that no news arrived for ten seconds', () => {
+  const at = (quietMs: number, more: Partial<PageState> = {}) => {
+    const { updated, connection } = look({ standing, connection: 'live', quietMs, ...more });
+    return [updated, connection];
+  };
+  expect(at(3_400)).toEqual(['Updated 3 s ago', texts.live]);
+  expect(at(10_000)).toEqual(['', fill(texts.silent, { seconds: 10 })]);
+  expect(at(26_000)).toEqual(['', fill(texts.silent, { seconds: 25 })]);
+  const slow = { connection: 'polling', standing: { ...standing, poll_after_seconds: 10 } } as const;
+  expect(at(21_000, slow)).toEqual(['Updated 21 s ago', texts.polling]);
+  expect(at(22_000, slow)[1]).toBe(fill(texts.silent, { seconds: 20 }));
+  expect(at(60_000, { connection: 'offline' })[1]).toBe(texts.offline);
+});
+
 test('has a text for an unknown refusal', () => {
   expect(problemText('sold_out', texts)).toBe(texts.problems.sold_out);
   expect(problemText('constructor', texts)).toBe(texts.problems.other);
 });
 
-test('counts whole seconds, and zero only at the end', () => {
-  const cases: [number, string][] = [
-    [1, '00:01'],
-    [0, '00:00'],
-    [-5, '00:00'],
-    [61_000, '01:01'],
-    [3_600_000, '01:00:00'],
-    [90_061_000, '1 × 24:00 + 01:01:01'],
-  ];
-  for (const [leftMs, text] of cases) expect(countdownText(leftMs)).toBe(text);
-});
-
 test('takes the language of the address, then of the browser, then English', () => {
-  expect(languageOf('zh-TW', ['en'])).toBe('zh');
-  expect(languageOf('fr', ['de', 'id-ID', 'en'])).toBe('id');
-  expect(languageOf(null, ['fr'])).toBe('en');
-  expect(languageOf('toString', [])).toBe('en');
+  const all = new Map(Object.entries(LANGUAGES));
+  expect(languageOf(['zh-TW', 'en'], all)).toBe('zh');
+  expect(languageOf(['fr', 'de', 'id-ID', 'en'], all)).toBe('id');
+  expect(languageOf(['fr'], all)).toBe('en');
+  expect(languageOf(['toString'], all)).toBe('en');
+  expect(acceptedLanguages('de;q=0.5, ar, id;q=0.9')).toEqual(['ar', 'id', 'de']);
+  const own = withTexts(all, { fa: { buy: 'بخر' }, en: { buy: 'Snatch it' } });
+  expect([own.get('fa')?.dir, own.get('fa')?.texts.buy, own.get('fa')?.texts.ended]).toEqual([
+    'rtl',
+    'بخر',
+    texts.ended,
+  ]);
+  expect([own.get('en')?.texts.buy, all.get('en')?.texts.buy]).toEqual(['Snatch it', texts.buy]);
 });
 
 test('every language has the same placeholders in its texts', () => {

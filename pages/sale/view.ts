@@ -1,6 +1,7 @@
 import type { CampaignView, Connection, Standing } from '../../client/sale.js';
 import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
-import { fill, type Texts } from './texts.js';
+import { saleWords } from '../../shared/sale-page/sale-words.js';
+import { fill, problemText, type Texts } from '../../shared/sale-page/texts.js';
 
 /** Everything that the page depends on. */
 export type PageState = {
@@ -11,11 +12,15 @@ export type PageState = {
   trying: boolean;
   /** Code of the last refusal, until something else happens. */
   refusal: string | null;
+  /** Milliseconds since the server last sent the standing; null = nothing is followed. */
+  quietMs: number | null;
   /** Code of the error after which the client retries. */
   retry: string | null;
   connection: Connection | null;
   /** The first known position, to show the progress. */
   firstPlace: number;
+  /** The page to pay is being opened. */
+  forwarding: boolean;
 };
 
 export type Action = 'buy' | 'leave' | 'release';
@@ -26,13 +31,22 @@ export type View = {
   title: string;
   button: { label: string; enabled: boolean } | null;
   second: { label: string; action: Action } | null;
+  /** The link to the page where the shopper pays, until a moment by the server's clock. */
+  pay: { label: string; href: string; untilMs: number } | null;
   place: { position: number; size: number; percent: number } | null;
   /** Counts down to this moment by the server's clock. */
   clock: { label: string; untilMs: number } | null;
   order: { label: string; text: string } | null;
+  /** Whether the sale has not begun, so that the page offers an entry for a calendar. */
+  startsLater: boolean;
+  /** How old the shown standing is. */
+  updated: string;
   trouble: string;
   connection: string;
 };
+
+/** After this time without news, the page no longer says that it is up to date. */
+const QUIET_MS = 10_000;
 
 type Words = { texts: Texts; time: (iso: string) => string };
 
@@ -46,104 +60,132 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     title: '',
     button: null,
     second: null,
+    pay: null,
     place: null,
     clock: null,
     order: null,
-    trouble: '',
+    startsLater: false,
+    updated: '',
+    trouble: troubleText(state, texts),
     connection: connectionText(state, texts),
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
-  if (state.refusal) view.trouble = problemText(state.refusal, texts);
-  // Does not count seconds, because a screen reader would announce each of them.
-  else if (state.retry && state.retry !== 'campaign_paused') view.trouble = texts.retry;
+  const { quietMs } = state;
+  if (quietMs !== null && !isSilent(state)) view.updated = fill(texts.updated, { seconds: Math.floor(quietMs / 1000) });
   view.title ||= view.headline;
   return view;
 }
 
-/** The view of a shopper without a place or unit. */
-function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number, words: Words): Partial<View> {
+/** The view of a shopper without a place or unit. `trouble: ''` where the headline already names the refusal. */
+function saleView(state: PageState, nowMs: number, words: Words): Partial<View> {
+  const { campaign, refusal, retry } = state;
   const { texts, time } = words;
-  if (trying) {
+  if (state.trying) {
     const button = { label: texts.trying, enabled: false };
     if (retry === 'campaign_paused') return { headline: texts.paused, detail: texts.pausedDetail, button };
     return { headline: texts.trying, detail: texts.tryingDetail, button };
   }
-  if (!campaign) return refusal === 'campaign_not_found' ? { headline: texts.problems.campaign_not_found } : {};
+  if (!campaign)
+    return refusal === 'campaign_not_found' ? { headline: texts.problems.campaign_not_found, trouble: '' } : {};
   const phase = phaseOf(campaign, nowMs);
-  if (phase === 'ended' || refusal === 'campaign_ended') return { headline: texts.ended, detail: texts.endedDetail };
+  // A refusal may be newer than the data of the campaign.
+  if (refusal === 'campaign_ended') return { ...saleWords('ended', campaign, texts, time), trouble: '' };
+  const refused = phase === 'open' && refusal === 'sold_out';
+  const view: Partial<View> = saleWords(phase, refused ? { ...campaign, sold_out: true } : campaign, texts, time);
   if (phase === 'not_started') {
-    const clock = { label: texts.opensIn, untilMs: Date.parse(campaign.starts_at) };
-    const detail = fill(texts.opensAt, { time: time(campaign.starts_at) });
-    return { headline: texts.notYet, detail, clock, button: { label: texts.buy, enabled: false } };
+    view.clock = { label: texts.opensIn, untilMs: Date.parse(campaign.starts_at) };
+    view.startsLater = true;
   }
-  if (phase === 'paused')
-    return { headline: texts.paused, detail: texts.pausedDetail, button: { label: texts.buy, enabled: false } };
-  if (refusal === 'sold_out')
-    return { headline: texts.soldOut, detail: texts.soldOutDetail, button: { label: texts.again, enabled: true } };
-  const detail = campaign.ends_at
-    ? `${texts.openDetail} ${fill(texts.endsAt, { time: time(campaign.ends_at) })}`
-    : texts.openDetail;
-  return { headline: texts.open, detail, button: { label: refusal ? texts.again : texts.buy, enabled: true } };
+  if (phase === 'paused' && refusal === 'campaign_paused') view.trouble = '';
+  if (phase !== 'open') return view;
+  if (!refused && !campaign.sold_out) {
+    if (refusal && view.button) view.button.label = texts.again;
+    return view;
+  }
+  const final = campaign.has_line === true && campaign.sold_out === true;
+  return { ...view, trouble: '', second: final ? null : { label: texts.again, action: 'buy' } };
 }
 
-function standingView(state: PageState, nowMs: number, { texts, time }: Words): Partial<View> | null {
-  const { standing, campaign, firstPlace, holdsTicket } = state;
+function standingView(state: PageState, nowMs: number, words: Words): Partial<View> | null {
+  const { standing, campaign } = state;
   if (!standing || state.trying) return null;
-  const mayAgain = campaign !== null && phaseOf(campaign, nowMs) === 'open';
-  const again = mayAgain ? { label: texts.again, enabled: true } : null;
+  const { texts } = words;
+  const phase = campaign && phaseOf(campaign, nowMs);
+  const hasLine = campaign?.has_line !== false;
+  const again = phase === 'open' ? { label: texts.again, enabled: true } : null;
   switch (standing.status) {
     case 'not_queued':
       return null;
-    case 'queued': {
-      const { position, queue_size: size, estimated_wait_seconds: wait } = standing;
-      const moved = fill(texts.moved, { position: position ?? '', size });
-      const place = position
-        ? { position, size, percent: Math.round((100 * (firstPlace - position + 1)) / firstPlace) }
-        : null;
-      const waiting = wait === null ? '' : ` ${fill(texts.wait, { minutes: Math.max(1, Math.round(wait / 60)) })}`;
-      return {
-        headline: texts.inLine,
-        detail: holdsTicket ? texts.inLineDetail + waiting : texts.otherDevice,
-        title: moved,
-        place,
-        second: holdsTicket ? { label: texts.leave, action: 'leave' } : null,
-      };
-    }
+    case 'queued':
+      return lineView(state, standing, phase === 'paused', texts);
     case 'promoted':
-    case 'completed': {
-      const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
-      if (!holdsTicket) return { headline, mood: 'good', detail: texts.otherDevice };
-      const text = [standing.order_id, standing.code].filter(Boolean).join(' · ');
-      const order = text ? { label: standing.code ? `${texts.order}, ${texts.code}` : texts.order, text } : null;
-      const mine = { headline, mood: 'good', order } as const;
-      if (!standing.pay_before) return { ...mine, detail: texts.nothingToPay };
-      const untilMs = Date.parse(standing.pay_before);
-      if (nowMs >= untilMs) return { ...mine, mood: 'plain', detail: texts.timeUp };
-      return {
-        ...mine,
-        detail: `${texts.payDetail} ${fill(texts.payBefore, { time: time(standing.pay_before) })}`,
-        clock: { label: texts.timeLeft, untilMs },
-        second: { label: texts.giveBack, action: 'release' },
-      };
-    }
-    case 'redeemed': {
-      const text = [standing.order_id, standing.code].filter(Boolean).join(' · ');
-      return {
-        headline: texts.paid,
-        detail: texts.paidDetail,
-        mood: 'good',
-        order: text ? { label: texts.order, text } : null,
-      };
-    }
+    case 'completed':
+      return unitView(state, standing, nowMs, words);
+    case 'redeemed':
+      return { headline: texts.paid, detail: texts.paidDetail, mood: 'good', order: orderOf(standing, texts.order) };
     case 'released':
-      return { headline: texts.released, detail: texts.releasedDetail, button: again };
+      return { headline: texts.released, detail: hasLine ? texts.releasedDetail : texts.releasedNoLine, button: again };
     case 'expired':
-      return { headline: texts.expired, detail: texts.expiredDetail, button: again };
+      return { headline: texts.expired, detail: hasLine ? texts.expiredDetail : texts.expiredNoLine, button: again };
     case 'left':
       return { headline: texts.left, detail: texts.leftDetail, button: again };
     case 'closed':
+      if (phase === 'ended') return { headline: texts.closed, detail: texts.closedEnded };
+      if (campaign?.sold_out) return { headline: texts.soldOut, detail: texts.soldOutFinal };
       return { headline: texts.closed, detail: texts.closedDetail };
   }
+}
+
+function lineView(
+  { firstPlace, holdsTicket }: PageState,
+  { position, queue_size: size, estimated_wait_seconds: wait }: Standing,
+  paused: boolean,
+  texts: Texts,
+): Partial<View> {
+  const place = position ? { position, size, percent: Math.round((100 * (firstPlace - position)) / firstPlace) } : null;
+  // The pace of the line means nothing during a pause.
+  const waiting = wait === null ? '' : ` ${fill(texts.wait, { minutes: Math.max(1, Math.round(wait / 60)) })}`;
+  const detail = paused ? texts.inLinePaused : holdsTicket ? texts.inLineDetail + waiting : texts.otherDevice;
+  return {
+    headline: texts.inLine,
+    detail,
+    title: fill(texts.moved, { position: position ?? '', size }),
+    place,
+    second: holdsTicket ? { label: texts.leave, action: 'leave' } : null,
+  };
+}
+
+function unitView(
+  { holdsTicket, forwarding }: PageState,
+  standing: Standing,
+  nowMs: number,
+  words: Words,
+): Partial<View> {
+  const { texts, time } = words;
+  const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
+  if (!holdsTicket) return { headline, mood: 'good', detail: texts.otherDevice };
+  const label = standing.code ? `${texts.order}, ${texts.code}` : texts.order;
+  const mine = { headline, mood: 'good', order: orderOf(standing, label) } as const;
+  if (!standing.pay_before) return { ...mine, detail: texts.nothingToPay };
+  const untilMs = Date.parse(standing.pay_before);
+  if (nowMs >= untilMs) return { ...mine, mood: 'plain', detail: texts.timeUp };
+  const href = standing.checkout_url;
+  if (href) {
+    const detail = forwarding ? texts.forwarding : fill(texts.payHere, { time: time(standing.pay_before) });
+    const pay = { label: texts.payNow, href, untilMs };
+    return { ...mine, detail, pay, second: { label: texts.giveBack, action: 'release' } };
+  }
+  return {
+    ...mine,
+    detail: `${texts.payDetail} ${fill(texts.payBefore, { time: time(standing.pay_before) })}`,
+    clock: { label: texts.timeLeft, untilMs },
+    second: { label: texts.giveBack, action: 'release' },
+  };
+}
+
+function orderOf({ order_id, code }: Standing, label: string): View['order'] {
+  const text = [order_id, code].filter(Boolean).join(' · ');
+  return text ? { label, text } : null;
 }
 
 /** The phase of the sale now. The clock opens and ends a sale between two responses. */
@@ -152,21 +194,21 @@ function phaseOf({ status, starts_at, ends_at }: CampaignView, nowMs: number): S
   return phaseAt({ status: status === 'ended' ? 'closed' : status, startsAtMs, endsAtMs }, nowMs);
 }
 
-export function problemText(code: string, texts: Texts): string {
-  const { problems } = texts;
-  return Object.hasOwn(problems, code) ? problems[code as keyof Texts['problems']] : problems.other;
+function troubleText({ refusal, retry }: PageState, texts: Texts): string {
+  if (refusal) return problemText(refusal, texts);
+  // Does not count seconds, because a screen reader would announce each of them.
+  return retry && retry !== 'campaign_paused' ? texts.retry : '';
 }
 
-function connectionText({ connection }: PageState, texts: Texts): string {
-  return connection === null ? '' : texts[connection];
+/** Whether the server has sent nothing for longer than it should. A polling client hears at the server's pace. */
+function isSilent({ quietMs, connection, standing }: PageState): boolean {
+  const paceMs = connection === 'polling' ? 1_200 * (standing?.poll_after_seconds ?? 0) : 0;
+  return quietMs !== null && quietMs >= QUIET_MS + paceMs;
 }
 
-/** Formats a duration as `01:02:03` or `02:03`. Seconds are rounded up, so that zero is shown only at the end. */
-export function countdownText(leftMs: number): string {
-  const seconds = Math.max(0, Math.ceil(leftMs / 1000));
-  const days = Math.floor(seconds / 86_400);
-  const parts = [Math.floor((seconds % 86_400) / 3600), Math.floor((seconds % 3600) / 60), seconds % 60];
-  const shown = days > 0 || parts[0] ? parts : parts.slice(1);
-  const clock = shown.map((part) => String(part).padStart(2, '0')).join(':');
-  return days > 0 ? `${days} × 24:00 + ${clock}` : clock;
+function connectionText(state: PageState, texts: Texts): string {
+  const { connection, quietMs } = state;
+  if (connection === null || connection === 'offline' || !isSilent(state)) return connection ? texts[connection] : '';
+  // Changes every five seconds only, because a screen reader announces it.
+  return fill(texts.silent, { seconds: 5 * Math.floor((quietMs ?? 0) / 5_000) });
 }

@@ -20,6 +20,7 @@ export function recordOf(row: SnapshotReservation): ReservationRecord {
     lineNo: row.lineNo,
     orderId: row.order,
     code: row.code,
+    ...(row.reduced ? { reduced: row.reduced } : {}),
   };
 }
 

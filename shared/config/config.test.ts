@@ -70,10 +70,13 @@ test('reads the variables that are set, and has defaults for the others', () => 
       { id: 'a0', key: Buffer.alloc(32, 1) },
     ],
     ticketKeys: [{ id: 't1', key: Buffer.alloc(32, 1) }],
+    checkoutUrlKeys: [],
     apiProcesses: 1,
     madeSecrets: [],
     trustProxy: 0,
     shopOrigins: [],
+    frameAncestors: [],
+    pageLanguages: null,
     unknownCodesPerMinute: 300,
     opsPort: null,
     idempotencyTtlMs: 86_400_000,
@@ -91,11 +94,20 @@ test('reads the variables that are set, and has defaults for the others', () => 
     socketFramesPer10s: 20_000,
     eventSource: '/doorbuster',
     webhookAllowPrivate: false,
+    workerOpsPort: null,
+    development: false,
     kafka: null,
+    oidc: null,
+    push: null,
+    payments: { stripeSecrets: [], webhookSecrets: [], midtransKey: null },
     attemptsKeepDays: 30,
+    retention: { personalDataDays: 0, auditDays: 0, webhookAttemptsDays: 0, paymentEventsDays: 90 },
+    logFormat: 'json',
     logLevel: 'info',
     platforms: { appAttest: null, playIntegrity: null },
     identity: { mode: 'gateway' },
+    regions: null,
+    tracing: null,
   });
 });
 
@@ -321,4 +333,11 @@ test('accepts origins in the form that browsers send, and nothing else', () => {
 test('a listener for operators has a port of its own', () => {
   expect(readConfig({ ...GIVEN, OPS_PORT: '9102' }).opsPort).toBe(9_102);
   expect(problemsOf({ ...GIVEN, OPS_PORT: '8102' })).toEqual(['OPS_PORT = "8102": must be another port than PORT']);
+});
+
+test('names the rule for a signing secret of Stripe, and not the secret', () => {
+  const [problem, ...others] = problemsOf({ ...GIVEN, STRIPE_WEBHOOK_SECRETS: 'whsec_short' });
+  expect([problem, others]).toEqual([expect.stringContaining('must be whsec_ and at least 16 characters'), []]);
+  expect(problem).not.toContain('short');
+  expect(problemsOf({ ...GIVEN, STRIPE_WEBHOOK_SECRETS: 'whsec_0123456789abcdef' })).toEqual([]);
 });

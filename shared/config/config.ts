@@ -2,12 +2,18 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { ShardCount } from '../domain/shards.js';
 import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
-import { ENVIRONMENT, SECRET_NAMES } from './environment.js';
+import { ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } from './environment.js';
 import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
 import { type IdentityConfig, identityOf, identityProblems } from './identity.js';
 import { type KafkaConfig, kafkaOf, kafkaProblems } from './kafka.js';
 import { weakKeyProblems } from './key-strength.js';
+import { type OidcConfig, oidcOf, oidcProblems } from './oidc.js';
+import { type PaymentConfig, paymentsOf } from './payments.js';
 import { type Platforms, platformProblems, platformsOf } from './platforms.js';
+import { type PushConfig, pushOf, pushProblems } from './push.js';
+import { type RegionsConfig, regionsOf, regionsProblems } from './regions.js';
+import { type RetentionConfig, retentionOf } from './retention.js';
+import { type TracingConfig, tracingOf } from './tracing.js';
 
 export type Config = {
   production: boolean;
@@ -18,6 +24,8 @@ export type Config = {
    * `port`.
    */
   opsPort: number | null;
+  /** Port of the probes of a worker; null = a worker has no listener. */
+  workerOpsPort: number | null;
   redis: RedisTarget;
   shards: ShardCount;
   /** How many replicas must have a promise before it is returned; 0 = none. */
@@ -29,12 +37,18 @@ export type Config = {
   serviceKeys: ApiKey[];
   attestationKeys: SigningKey[];
   ticketKeys: SigningKey[];
+  /** Empty = links to pay cannot be signed. */
+  checkoutUrlKeys: SigningKey[];
   apiProcesses: number;
   /** Names of secrets that were not set, and were generated for this process alone. Empty in production. */
   madeSecrets: readonly string[];
   trustProxy: number;
   /** Origins whose pages may call the API from a browser, in the form that browsers send. */
   shopOrigins: readonly string[];
+  /** Origins whose pages may show the sale page in a frame. */
+  frameAncestors: readonly string[];
+  /** A folder; null = the built-in languages alone. */
+  pageLanguages: string | null;
   idempotencyTtlMs: number;
   journalLimitEntries: number;
   tokensPerMinutePerAddress: number;
@@ -50,15 +64,28 @@ export type Config = {
   socketsPerMinute: number;
   socketFramesPer10s: number;
   logLevel: string;
+  logFormat: 'json' | 'pretty';
   /** The `source` attribute of events. */
   eventSource: string;
   webhookAllowPrivate: boolean;
+  /** NODE_ENV=development, as `npm start` has it */
+  development: boolean;
   /** null = events do not go to Kafka */
   kafka: KafkaConfig | null;
+  payments: PaymentConfig;
+  /** null = no notifications by Web Push */
+  push: PushConfig | null;
   /** 0 = attempts are not recorded */
   attemptsKeepDays: number;
+  retention: RetentionConfig;
   platforms: Platforms;
   identity: IdentityConfig;
+  /** null = operators log in with keys only */
+  oidc: OidcConfig | null;
+  /** null = this installation is the only one */
+  regions: RegionsConfig | null;
+  /** null = no spans */
+  tracing: TracingConfig | null;
 };
 
 /** The environment is not valid. Has all problems at once. */
@@ -68,9 +95,6 @@ export class ConfigError extends Error {
     super(`the environment is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
 }
-
-/** Secrets that must be set in production. */
-const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'] as const;
 
 const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
 const makeSigningKey = (): SigningKey => ({ id: 'made', key: createSecretKey(randomBytes(MIN_SIGNING_BYTES)) });
@@ -121,7 +145,15 @@ function togetherProblems(given: Given): string[] {
     problems.push(`OPS_PORT = "${given.OPS_PORT}": must be another port than PORT`);
   }
   if (given.NODE_ENV === 'production') problems.push(...weakKeyProblems(given));
-  return [...problems, ...identityProblems(given), ...kafkaProblems(given), ...platformProblems(given)];
+  return [
+    ...problems,
+    ...identityProblems(given),
+    ...oidcProblems(given),
+    ...kafkaProblems(given),
+    ...platformProblems(given),
+    ...pushProblems(given),
+    ...regionsProblems(given),
+  ];
 }
 
 /**
@@ -134,11 +166,14 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const problems = [...valueProblems(parsed.error?.issues ?? [], given), ...togetherProblems(given)];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
+  // Only if it says so: a process without NODE_ENV may be in a network with services to protect.
+  const development = given.NODE_ENV === 'development';
   return {
     production: e.NODE_ENV === 'production',
     port: e.PORT,
     host: e.HOST,
     opsPort: e.OPS_PORT ?? null,
+    workerOpsPort: e.WORKER_OPS_PORT ?? null,
     redis: e.REDIS_URL,
     shards: e.SHARDS,
     waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'server' ? 0 : 1),
@@ -148,10 +183,13 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     serviceKeys: e.SERVICE_API_KEYS ?? [makeApiKey('payments')],
     attestationKeys: e.ATTESTATION_KEYS ?? [makeSigningKey()],
     ticketKeys: e.TICKET_KEYS ?? [makeSigningKey()],
+    checkoutUrlKeys: e.CHECKOUT_URL_KEYS ?? [],
     madeSecrets: REQUIRED_SECRETS.filter((name) => e[name] === undefined),
     apiProcesses: e.API_PROCESSES,
     trustProxy: e.TRUST_PROXY,
     shopOrigins: e.SHOP_ORIGINS,
+    frameAncestors: e.SALE_PAGE_FRAME_ANCESTORS,
+    pageLanguages: e.SALE_PAGE_LANGUAGES ?? null,
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,
@@ -167,12 +205,20 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     socketsPerMinute: e.SOCKETS_PER_MINUTE,
     socketFramesPer10s: e.SOCKET_FRAMES_PER_10_SECONDS,
     logLevel: e.LOG_LEVEL,
+    logFormat: e.LOG_FORMAT,
     eventSource: e.EVENT_SOURCE,
-    webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
+    webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === undefined ? development : e.WEBHOOK_ALLOW_PRIVATE === '1',
+    development,
     kafka: kafkaOf(e),
+    payments: paymentsOf(e),
+    push: pushOf(e, development),
     attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
+    retention: retentionOf(e),
     platforms: platformsOf(e),
     identity: identityOf(e),
+    oidc: oidcOf(e),
+    regions: regionsOf(e),
+    tracing: tracingOf(e),
   };
 }
 

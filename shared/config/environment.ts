@@ -4,7 +4,13 @@ import { SHARD_COUNTS, type ShardCount } from '../domain/shards.js';
 import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
 import { IDENTITY_ENVIRONMENT } from './identity.js';
 import { KAFKA_ENVIRONMENT } from './kafka.js';
+import { OIDC_ENVIRONMENT, OIDC_SECRETS } from './oidc.js';
+import { PAYMENT_ENVIRONMENT, PAYMENT_SECRETS } from './payments.js';
 import { PLATFORM_ENVIRONMENT } from './platforms.js';
+import { PUSH_ENVIRONMENT } from './push.js';
+import { REGIONS_ENVIRONMENT } from './regions.js';
+import { RETENTION_ENVIRONMENT } from './retention.js';
+import { TRACING_ENVIRONMENT } from './tracing.js';
 
 /**
  * The environment: name → its form, default and meaning. `.env.example` and docs/configuration.md are made
@@ -18,6 +24,11 @@ export const ENVIRONMENT = {
     .optional()
     .describe(
       'port for `/metrics`, `/livez`, `/readyz`, `/admin` and `/admin/queues` that only operators can reach; PORT then has neither `/metrics` nor `/admin/queues`. Unset: PORT has all of them',
+    ),
+  WORKER_OPS_PORT: integer(0, 65_535)
+    .optional()
+    .describe(
+      'port on HOST at which a worker responds to `/livez` and `/readyz`, for probes; 0 = any free one. Each worker of a machine needs its own. Unset: a worker has no port',
     ),
   REDIS_URL: redisUrl.describe(
     'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well; or `redis+cluster://[user:password@]h1[:port],h2[?namespace=name]` for a cluster, of which some nodes are enough. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
@@ -51,10 +62,24 @@ export const ENVIRONMENT = {
       'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
     ),
   TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
+  CHECKOUT_URL_KEYS: signingKeys
+    .optional()
+    .describe(
+      'keys of the signature in `checkout_url`, in the same form; the shop has the same keys. Unset: no campaign can use `{signature}`',
+    ),
   API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
   TRUST_PROXY: integer(0, 10)
     .default(0)
     .describe('number of trusted proxies in front; the client address is read from `X-Forwarded-For` behind them'),
+  SALE_PAGE_FRAME_ANCESTORS: origins
+    .default([])
+    .describe(
+      'comma-separated origins (`https://shop.example`) whose pages may show the sale page in a frame; pages of this server always may',
+    ),
+  SALE_PAGE_LANGUAGES: z
+    .string()
+    .optional()
+    .describe('folder with languages of the sale page, a file for each, such as `fr.json` (docs/sale-page.md)'),
   SHOP_ORIGINS: origins
     .default([])
     .describe(
@@ -116,6 +141,10 @@ export const ENVIRONMENT = {
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('lowest level that is logged'),
+  LOG_FORMAT: z
+    .enum(['json', 'pretty'])
+    .default('json')
+    .describe('`json` = a JSON object a line; `pretty` = lines for people, for development'),
   EVENT_SOURCE: z
     .string()
     .regex(/^[\x21-\x7e]{1,256}$/, 'must be a URI reference')
@@ -123,18 +152,30 @@ export const ENVIRONMENT = {
     .describe('`source` of the events: a URI reference that identifies this installation'),
   WEBHOOK_ALLOW_PRIVATE: z
     .enum(['0', '1'])
-    .default('0')
-    .describe('`1` = webhooks may go to private addresses. Operators can then reach every host of the network'),
+    .optional()
+    .describe(
+      '`1` = webhooks may go to private addresses, as they may with `NODE_ENV=development` if this is unset. Operators can then ' +
+        'reach every host of the network',
+    ),
   ...KAFKA_ENVIRONMENT,
   ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
     .default(30)
     .describe('how long attempts to use codes are kept, days; 0 = they are not recorded'),
+  ...RETENTION_ENVIRONMENT,
   ...IDENTITY_ENVIRONMENT,
   SHOPPER_SIGNING_KEYS: signingKeys
     .optional()
     .describe('`signed`: keys of hand-overs in the form of ATTESTATION_KEYS; the shop signs with one of them'),
+  ...OIDC_ENVIRONMENT,
+  ...PAYMENT_ENVIRONMENT,
+  ...PUSH_ENVIRONMENT,
   ...PLATFORM_ENVIRONMENT,
+  ...REGIONS_ENVIRONMENT,
+  ...TRACING_ENVIRONMENT,
 };
+
+/** Secrets that must be set in production. */
+export const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'] as const;
 
 /** Names whose value is never repeated in a message, or only without its secrets. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([
@@ -142,10 +183,16 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'SERVICE_API_KEYS',
   'ATTESTATION_KEYS',
   'TICKET_KEYS',
+  'CHECKOUT_URL_KEYS',
   'SHOPPER_JWT_SECRET',
   'SHOPPER_SIGNING_KEYS',
   'PLAY_INTEGRITY_DECRYPTION_KEY',
   'KAFKA_PASSWORD',
+  'REGION_KEYS',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'VAPID_PRIVATE_KEY',
+  ...PAYMENT_SECRETS,
+  ...OIDC_SECRETS,
   'REDIS_URL',
   'DATABASE_URL',
   'DATABASE_READ_URL',

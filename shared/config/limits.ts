@@ -59,6 +59,8 @@ export const LIMITS = {
   /** A statement of a batch takes milliseconds. One that hangs is repeated with half of the batch. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
+  /** Connecting of an operator's command, to Redis as to Postgres. Commands are needed when machines are overloaded. */
+  commandConnectMs: 10_000,
   /** How long a read waits until the replica (DATABASE_READ_URL) has what the primary had. Then the primary is read. */
   replicaWaitMs: 1_000,
   /** Connections of one API process to the replica for pages and redemptions; exports of codes have `transfers`. */
@@ -99,6 +101,21 @@ export const LIMITS = {
    * A line that can no longer be served is closed after this time, so that a payment refunded at once still serves it.
    */
   lineSettleMs: 2_000,
+  /** How often the free units of a divided campaign are assigned to its line. */
+  roundEveryMs: 20,
+  /** How long a process waits for the commit of units that move between buckets; the next round completes them. */
+  transferCommitMs: 2_000,
+  /**
+   * How long a checkout in a divided campaign waits for units of other buckets. Then it gets 503, and a retry goes on.
+   */
+  bucketClaimMs: 1_000,
+  /**
+   * How long no unit is assigned while a bucket cannot be reached: longer than a failover. Afterwards the line goes on
+   * without the users of that bucket, who keep their numbers.
+   */
+  bucketAwayMs: 10_000,
+  /** How old the positions in the line of a divided campaign may be. */
+  placesFreshMs: 250,
   /** How often campaigns are opened, ended and loaded into Redis by their schedule. */
   scheduleEveryMs: 1_000,
   /** How long before its opening a campaign that is missing in Redis is loaded again. */
@@ -159,6 +176,13 @@ export const LIMITS = {
   /** How far back events can be replayed. A reader that was away longer needs the redemptions, not their events. */
   outboxKeepMs: 7 * 86_400_000,
   pruneEveryMs: 60_000,
+  /**
+   * How often campaigns are looked for whose minutes are not counted, and how long one run counts. A step of this many
+   * rows keeps the journal's writers waiting for about 50 ms.
+   */
+  minutesEveryMs: 10_000,
+  minutesRunMs: 4_000,
+  minutesBatch: 2_000,
   /** Rows removed by one statement (about 50 ms), and statements in one run: 1.2 million rows an hour. */
   pruneBatch: 5_000,
   pruneBatches: 4,
@@ -182,8 +206,39 @@ export const LIMITS = {
   /** Longest run; the next one continues. A worker that stops waits for the run. */
   webhookRunMs: 5_000,
   webhookBatch: 100,
+  /** Reservations (or campaigns) of one endpoint whose events are parked. With more, the endpoint itself is failing. */
+  webhookParkedSubjects: 20,
+  /** Parked events of one endpoint. When there are more, its other events wait too. */
+  webhookParkedEvents: 1_000,
+  /** Delivered attempts, and as many failed ones, that are kept of each endpoint: about 300 bytes each. */
+  webhookAttemptsKept: 1_000,
+  /** Test events that an API process sends in a minute. Each may occupy a connection until the time limit. */
+  webhookTestsPerMinute: 60,
   /** Every endpoint is checked every second. */
   webhookEndpoints: 100,
+  /** Browsers of one place in line that get notifications; one more replaces the oldest. */
+  pushPerPlace: 3,
+  /** Subscriptions of one place in a minute: a page sends one. */
+  pushCallsPerMinute: 20,
+  /** How often events are read for notifications. The hold runs meanwhile. */
+  pushEveryMs: 500,
+  /** Events, and messages, of one statement. */
+  pushBatch: 500,
+  /** Messages that one worker sends at once; with 100 ms each, 160 a second. Encrypting one takes 1 ms. */
+  pushAtOnce: 16,
+  pushTimeoutMs: 5_000,
+  /** 1 s, 2 s, 4 s … between the attempts of a message. A promotion has the time of its hold, minutes mostly. */
+  pushRetry: { attempts: 6, firstDelayMs: 1_000 },
+  /** Longer than an attempt may take. If a worker dies, its messages wait this long for another worker. */
+  pushLeaseMs: 15_000,
+  /** Longest run; the next one continues. A worker that stops waits for the run. */
+  pushRunMs: 4_000,
+  /** How long a push service keeps a message that a line has closed. */
+  pushClosedTtlMs: 4 * 3_600_000,
+  /** A place may have a subscription this long before Postgres has it, while Postgres is away. */
+  pushSettleMs: 3_600_000,
+  /** How long a subscription may wait for the turn of its user. */
+  pushKeepMs: 30 * 86_400_000,
   /** Events in one request to Kafka: below half of the 1 MiB that a broker takes by default. */
   kafkaBatch: 500,
   /** A broker that is away is noticed within this time. The client's default of 5 s made a restart cost 20 s. */
@@ -325,6 +380,32 @@ export const LIMITS = {
   bansChangesMs: 60_000,
   /** An operator logs in once a shift. An abandoned browser session ends the same day. */
   operatorSessionMs: 8 * 3_600_000,
+  /** A session of OpenID Connect ends when it was not used for this time. A page in a visible tab uses it. */
+  operatorIdleMs: 3_600_000,
+  /** How long a process uses such a session without reading it again: how long an ended one can still be used. */
+  sessionCachedMs: 1_000,
+  sessionsCached: 1_000,
+  /** How often the use of a session is written. */
+  sessionSeenEveryMs: 60_000,
+  /** Sessions in one list. */
+  sessionsListed: 500,
+  /** From the redirect to the issuer to the return. */
+  loginMs: 10 * 60_000,
+  /** Longest call to the issuer, and how long after a failed discovery it is not tried again. */
+  oidcCallMs: 5_000,
+  oidcRetryMs: 2_000,
+  /** Logins that one network may begin in a minute, in each API process. */
+  loginsPerMinute: 60,
+  /** How often the browser may return with one login: a second time when its user reloads the page. */
+  returnsPerLogin: 3,
+  /** How often each API process reads the created keys, about 0.5 ms: how long a revoked key can still be used. */
+  apiKeysEveryMs: 1_000,
+  /** How often the use of a key is written. */
+  apiKeyUseEveryMs: 60_000,
+  /** Created keys in force, which every process has in its memory and reads again every second. */
+  apiKeys: 200,
+  /** Keys in one list. */
+  apiKeysListed: 1_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,
@@ -334,6 +415,8 @@ export const LIMITS = {
   socketPingMs: 25_000,
   /** How often sockets that are due for a ping are looked for. */
   socketTickMs: 1_000,
+  /** A client that asked for heartbeats gets a frame at least this often, plus one tick. */
+  heartbeatMs: 5_000,
   socketsPerProcess: 20_000,
   /** Sockets of one network, also of a mobile carrier; the rest is for other networks. */
   socketsPerNetwork: 15_000,
@@ -347,8 +430,55 @@ export const LIMITS = {
   replicatedWaiting: 20_000,
   /** How long a durable response waits for Postgres before 503. The promise is kept, and a retry returns it. */
   durableWaitMs: 1_500,
+  /** A body of a payment provider. Those of Stripe have up to some 20 KB. */
+  paymentBodyBytes: 256 * 1024,
+  /** Webhooks of payment providers with a wrong signature from one network in a minute, in each process. */
+  wrongWebhooksPerMinute: 300,
+  /** How long events of payment providers are kept. Stripe sends an event again for three days. */
+  paymentEventsBatch: 10_000,
   /** How long an operator's response waits for its commit. The change is in the journal already. */
   operatorCommitWaitMs: 1_500,
+  /** How often a process asks the other regions for their epochs and new campaigns, and reads its own. */
+  regionBeatMs: 1_000,
+  /** One try of a call to another region, and of a beat. A round trip around the world takes 0.3 s. */
+  regionCallMs: 1_500,
+  /** Tries of one call. The owner answers a repeated call as the first one, so a lost response is asked for again. */
+  regionCallTries: 3,
+  /** Calls in flight to one region, in each process; with 80 ms to a round trip, 3,200 a second. Others get 503. */
+  regionCallsInFlight: 256,
+  /** A response between regions: of a beat with as many new campaigns, of about 300 bytes each. */
+  regionResponseBytes: 1_048_576,
+  regionCampaignsPerBeat: 1_000,
+  /** Campaigns of these last numbers are asked for again, because a lower number may be committed later. */
+  regionCampaignsAgain: 50,
+  /** A transfer of units between regions that no process has worked on for so long is gone on with by any. */
+  regionTransferIdleMs: 3_000,
+  regionTransfersAtOnce: 20,
+  /**
+   * Campaigns of a shard whose status a scrape of /metrics reads, every 10 s at most, and live ones whose counters it
+   * reads, once a second at most; the newest. A call costs Redis about 2 µs.
+   */
+  liveCampaigns: { listed: 2_000, live: 500 },
+  /**
+   * Removal of the users of closed campaigns: users in one batch, and how long one run may take. A user takes some ten
+   * statements.
+   */
+  retentionUsers: 100,
+  retentionRunMs: 10_000,
+  /** Spans that wait to be sent, some 2 KB each. Further ones are dropped and counted. */
+  spansWaiting: 2_048,
+  spansPerExport: 512,
+  spanExportEveryMs: 1_000,
+  /** One export with its retries. */
+  spanExportMs: 5_000,
+  /** Members of a batch that get a span; the default limit of OpenTelemetry for the links of a span. */
+  spansPerBatch: 128,
+  /** Part of `stopMs` that may be spent on sending spans. */
+  spanStopMs: 2_000,
+  /** How long one call erases a user before it asks to be repeated. */
+  eraseMs: 10_000,
+  /** Pause of an erasure before it looks again for attempts, which processes write every `attemptsEveryMs`. */
+  eraseSettleMs: 1_000,
   /** Between failing `/readyz` and closing, so that load balancers notice. */
   drainMs: 500,
   /** A stop that takes longer ends by force. */

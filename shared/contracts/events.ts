@@ -17,6 +17,10 @@ const redemption = {
   qty: z.int(),
   discount: discount.nullable().describe('the discount of the campaign when the event happened'),
   device_fp: z.string().nullable(),
+  metadata: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('as sent with the claim; missing = none. Shoppers can send anything'),
 };
 const reason = z.string().nullable();
 const payBefore = time.nullable().describe('null = nothing to pay');
@@ -47,9 +51,25 @@ export const EVENTS = {
     meaning: 'The reservation was not paid in time.',
     data: z.object({ ...redemption, reason }),
   },
+  'dev.doorbuster.redemption.extended.v1': {
+    meaning: 'The time to pay was extended, because a payment is under way. At most once for a reservation.',
+    data: z.object({ ...redemption, pay_before: time }),
+  },
   'dev.doorbuster.redemption.refunded.v1': {
     meaning: 'The payment was refunded.',
     data: z.object({ ...redemption, burned: z.boolean().describe('the unit is not sold again') }),
+  },
+  'dev.doorbuster.redemption.reduced.v1': {
+    meaning:
+      'Units were given back, and the user keeps the others: `qty` of `previous_qty`. Sent once for each time; with the ' +
+      'reason `reconciled`, for several times together. Later events of the reservation have the new `qty`.',
+    data: z.object({
+      ...redemption,
+      previous_qty: z.int(),
+      refunded: z.boolean().describe('the units were paid; else they were released before the payment'),
+      burned: z.boolean().describe('the units are not sold again'),
+      reason,
+    }),
   },
   'dev.doorbuster.redemption.voided.v1': {
     meaning:
@@ -65,6 +85,12 @@ export const EVENTS = {
       payment_ref: z.string(),
       already_paid_by: z.string().describe('the first reference'),
     }),
+  },
+  'dev.doorbuster.payment.late.v1': {
+    meaning:
+      'A payment provider reported a payment for a reservation that had ended, and no unit could be reserved again: the payment has to be ' +
+      'refunded. Sent once for each payment.',
+    data: z.object({ ...redemption, payment_ref: z.string().nullable(), provider: z.string() }),
   },
   'dev.doorbuster.waiting.promoted.v1': {
     meaning: 'A user in the line got a unit; `reserved` or `redeemed` follows.',
@@ -126,6 +152,16 @@ export const EVENTS = {
   },
 } as const satisfies Record<string, { meaning: string; data: z.ZodObject }>;
 
+/** The event of POST /admin/webhooks/:id/test. It is sent to that endpoint alone, and is in no stream. */
+export const TEST_EVENT_TYPE = 'dev.doorbuster.webhook.test.v1';
+const TEST_EVENT = {
+  meaning: 'An operator tests the endpoint. Nothing has happened; it is sent also to endpoints that want other types.',
+  data: z.object({ endpoint_id: z.uuid() }),
+};
+/** All events that readers may receive, for the documents. */
+export const DOCUMENTED_EVENTS = { ...EVENTS, [TEST_EVENT_TYPE]: TEST_EVENT } as const;
+export type DocumentedType = keyof typeof DOCUMENTED_EVENTS;
+
 /** The data of an event without what Postgres adds: the fields of the campaign and of the redemption. */
 export type OwnDataOf<Type extends EventType> = Omit<z.input<(typeof EVENTS)[Type]['data']>, keyof typeof redemption>;
 
@@ -133,18 +169,38 @@ export type EventType = keyof typeof EVENTS;
 export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
 
 /** An event as the outbox stores it. */
-export type OutboxEvent = {
-  seq: number;
+export type OutboxEvent = PublishedEvent & { seq: number; type: EventType };
+
+/** An event as it is published. */
+export type PublishedEvent = {
   id: string;
-  type: EventType;
+  type: DocumentedType;
   subject: string;
   occurredAt: Date;
   trace: string | null;
   data: Record<string, unknown>;
 };
 
+/**
+ * Returns the schema of a published event: CloudEvents 1.0 in structured mode, as the stream and the bodies of webhooks
+ * have it.
+ */
+export function cloudEventSchema<Type extends DocumentedType>(type: Type) {
+  return z.object({
+    specversion: z.literal('1.0'),
+    id: z.uuid().describe('the same in every delivery of the event'),
+    source: z.string().describe('EVENT_SOURCE'),
+    type: z.literal(type),
+    subject: z.string().describe('the reservation; of campaign events the product'),
+    time,
+    datacontenttype: z.literal('application/json'),
+    traceparent: z.string().optional().describe('if the request had one'),
+    data: DOCUMENTED_EVENTS[type].data,
+  });
+}
+
 /** The attributes of a CloudEvent, except `datacontenttype`, which each binding writes in its own way. */
-export function cloudEventAttributes(event: OutboxEvent, source: string) {
+export function cloudEventAttributes(event: PublishedEvent, source: string) {
   return {
     specversion: '1.0',
     id: event.id,
@@ -161,7 +217,7 @@ export function cloudEventAttributes(event: OutboxEvent, source: string) {
  * @param extensions further attributes
  * @returns the event in structured mode, as the stream and the bodies of webhooks have it
  */
-export function cloudEvent(event: OutboxEvent, source: string, extensions: Record<string, string> = {}): string {
+export function cloudEvent(event: PublishedEvent, source: string, extensions: Record<string, string> = {}): string {
   const { traceparent, ...attributes } = cloudEventAttributes(event, source);
   return JSON.stringify({
     ...attributes,

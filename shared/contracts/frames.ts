@@ -4,8 +4,11 @@ import { standingFields } from './standing.js';
 /** Frames that a client may send on /flash-sale/ws. */
 export const CLIENT_FRAMES = {
   subscribe: z
-    .object({ type: z.literal('subscribe'), ticket: z.string().max(1024) })
-    .describe('The first frame, within 5 s, when the ticket was not in the query.'),
+    .object({ type: z.literal('subscribe'), ticket: z.string().max(1024), heartbeat: z.boolean().optional() })
+    .describe(
+      'The first frame, within 5 s, when the ticket was not in the query. With `heartbeat` the server sends a frame at ' +
+        'least every 6 s, so that a client notices a server that has stopped.',
+    ),
   ping: z
     .object({ type: z.literal('ping') })
     .describe('The server responds with `pong`, so a client can detect a dead connection.'),
@@ -37,7 +40,12 @@ export const SERVER_FRAMES = {
     })
     .describe('The place in line has changed. At most one a second.'),
   promoted: z
-    .object({ type: z.literal('promoted'), ...ids, pay_before: z.iso.datetime().nullable() })
+    .object({
+      type: z.literal('promoted'),
+      ...ids,
+      pay_before: z.iso.datetime().nullable(),
+      checkout_url: standingFields.checkout_url,
+    })
     .describe('The user has a unit, and must pay for it before `pay_before` (null = nothing to pay).'),
   redeemed: z.object({ type: z.literal('redeemed'), ...ids }).describe('The reservation was paid.'),
   released: z
@@ -46,6 +54,13 @@ export const SERVER_FRAMES = {
   expired: z.object({ type: z.literal('expired'), ...ids }).describe('The reservation was not paid in time.'),
   closed: z.object({ type: z.literal('closed') }).describe('The line is closed; no user waits any more.'),
   left: z.object({ type: z.literal('left') }).describe('The place in line was given up.'),
+  paused: z
+    .object({ type: z.literal('paused') })
+    .describe('The sale is paused. The place in line is kept. Only waiting users get this frame.'),
+  resumed: z.object({ type: z.literal('resumed') }).describe('The sale continues. Only waiting users get this frame.'),
+  heartbeat: z
+    .object({ type: z.literal('heartbeat') })
+    .describe('No other frame was sent for 5 s. Only clients that asked for it in `subscribe` get this frame.'),
   pong: z.object({ type: z.literal('pong') }).describe('The response to `ping`.'),
   reconnect: z
     .object({ type: z.literal('reconnect'), after_ms: z.int().min(0) })

@@ -23,5 +23,7 @@ export const QUEUE_NAMES = ['promote', 'reconcile', 'deliver', 'codes'] as const
  */
 export type ShardSweepName = 'expire' | 'tend' | 'schedule' | 'velocity' | 'archive';
 /** Sweeps over what belongs to no shard. */
-export type HomeSweepName = 'publish' | 'codes' | 'reconcile' | 'prune';
-export type SweepName = ShardSweepName | HomeSweepName;
+export type HomeSweepName = 'publish' | 'codes' | 'reconcile' | 'prune' | 'minutes';
+/** A sweep that runs only where it is set up: notifications by Web Push. */
+export type OptionalSweepName = 'push';
+export type SweepName = ShardSweepName | HomeSweepName | OptionalSweepName;

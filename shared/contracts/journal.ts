@@ -2,9 +2,10 @@ import type { CampaignStatus } from '../domain/campaign.js';
 
 /**
  * Entries of the journal, as the scripts write them (lua/*.lua, `JOURNALS`). `atMs` and `dueMs` are times by the clock
- * of Redis; `no` is the campaign's number. The order of `journalId` is the order in which everything happened.
+ * of Redis; `no` is the campaign's number; `bucket` the bucket of a divided campaign, except bucket 0 and where the
+ * reservation contains it. The order of `journalId` is the order in which everything happened.
  */
-export type JournalEntry = { journalId: string; no: number; atMs: number } & (
+export type JournalEntry = { journalId: string; no: number; atMs: number; bucket?: number } & (
   | {
       kind: 'reserved';
       reservation: string;
@@ -30,6 +31,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
        * did, or an older version wrote the entry.
        */
       stacking: string | null;
+      /** JSON of the metadata of the claim; null = none, or the place in line has it. */
+      metadata?: string | null;
     }
   | {
       kind: 'queued';
@@ -45,6 +48,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       device: string;
       trace: string;
       stacking: string | null;
+      metadata?: string | null;
     }
   | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
   /**
@@ -53,12 +57,30 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
    */
   | { kind: 'paid_again'; reservation: string; payment: string; first: string; trace: string }
   | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
+  | { kind: 'extended'; reservation: string; dueMs: number; trace: string }
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
+  /**
+   * Units were given back, and the reservation keeps others. before, qty: units that it had before and has now.
+   * released, refunded, burned: all units that were given back until now (`Reduced` of the record).
+   */
+  | {
+      kind: 'reduced';
+      reservation: string;
+      before: number;
+      qty: number;
+      ending: 'released' | 'refunded' | 'burned';
+      released: number;
+      refunded: number;
+      burned: number;
+      reason: string;
+      trace: string;
+    }
   /** An idempotency record that no other entry contains. */
   | { kind: 'answered'; key: string; answer: string }
   /**
-   * left: the user left, or was absent for too long. closed: the user cannot be served. The reason is '' when no unit
-   * can come back; else the user has reached the limit, or the record does not wait.
+   * left: the user left, or was `absent` for too long. closed: the user cannot be served: needs more units than can be
+   * free (`unservable`), has reached the limit, or the record does not wait; '' when no unit can come back, so that the
+   * whole line ends. Earlier versions wrote '' for `absent` and `unservable` too.
    */
   | {
       kind: 'left';
@@ -79,10 +101,16 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       request: string;
       reason?: string;
     }
+  /** From now on the units of this bucket go to the line only. */
+  | { kind: 'sealed' }
+  /** Units and codes that left this bucket for another one. `out`: number of the transfer in this bucket. */
+  | { kind: 'moved_out'; to: number; units: number; out: number; codes: readonly number[] }
+  /** Units that arrived from another bucket. `out`: number of the transfer there. */
+  | { kind: 'moved_in'; from: number; units: number; out: number }
   | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }
 );
 
-export type LeftReason = '' | 'limit_reached' | 'not_waiting';
+export type LeftReason = '' | 'absent' | 'unservable' | 'limit_reached' | 'not_waiting';
 
 export type JournalKind = JournalEntry['kind'];
 export type EntryOf<Kind extends JournalKind> = Extract<JournalEntry, { kind: Kind }>;

@@ -18,6 +18,7 @@ export const standingFields = {
   order_id: z.string().nullable().optional(),
   pay_before: z.iso.datetime().nullable().optional(),
   code: z.string().nullable().optional().describe('the code, if the campaign hands out codes'),
+  checkout_url: z.string().optional().describe('where to pay until `pay_before`, if the campaign has a `checkout_url`'),
 } as const;
 
 const standing = z.object(standingFields);

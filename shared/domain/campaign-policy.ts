@@ -45,6 +45,12 @@ export type CampaignPolicy = {
   limits: CampaignLimits;
   /** Who may take a unit; null = every user. */
   audience: AudienceRule | null;
+  /** Template of the link by which shoppers pay (checkout-url.ts); null = none. */
+  checkoutUrl: string | null;
+  /** By how much the deadline of a reservation may be extended, seconds; 0 = not at all. */
+  extendSeconds: number;
+  /** Whether the campaign is closed. Its last reservations may still be paid, but the guards ignore it. */
+  closed: boolean;
 };
 
 type Reader<Value> = (value: unknown) => Value | undefined;

@@ -21,6 +21,8 @@ export type Campaign = CampaignTerms & {
   /** null = unlimited */
   totalLimit: number | null;
   status: CampaignStatus;
+  /** Parts of the stock, each in another shard (docs/buckets.md); 1 = not divided */
+  buckets: number;
   rules: CampaignRules;
   termsVersion: number;
   /** Redeeming needs a one-time token. */
@@ -45,3 +47,26 @@ export type Stock = {
   burned: number;
   waiting: number;
 };
+
+/** A bucket of a divided campaign, for writing it to Redis. */
+export type BucketPart = {
+  bucket: number;
+  /** null = unlimited */
+  total: number | null;
+  /** Whether its units go to the line only. */
+  sealed: boolean;
+  /** Number of the last transfer that left it. */
+  movedOut: number;
+  /** For each other bucket, the number of the last transfer that arrived from there. */
+  arrived: Readonly<Record<string, number>>;
+  /** The transfers that it gave last: those that may be on their way, and the last one to each bucket. */
+  gave: readonly GivenTransfer[];
+  /** Codes of a pool that the bucket may give or has given; undefined = none are known yet. */
+  ownCodes?: number;
+};
+
+/**
+ * A transfer that a bucket gave: its number there, the bucket that gets it, units, and the numbers of codes with commas
+ * between them (null or missing = none).
+ */
+export type GivenTransfer = readonly [out: number, to: number, units: number, codes?: string | null];

@@ -36,6 +36,17 @@ export function orderIdOf(reservation: string): OrderId {
   return `ord_${reservation.slice(0, 28).replaceAll('-', '')}` as OrderId;
 }
 
+const MADE_ORDER = /^ord_([0-9a-f]{8})([0-9a-f]{4})(7[0-9a-f]{3})([89ab][0-9a-f]{3})([0-9a-f]{4})$/;
+
+/**
+ * Returns the prefix of the reservation id in an order id that `orderIdOf` made; null = a caller has chosen the order
+ * id.
+ */
+export function prefixOfOrder(order: string): string | null {
+  const [, ...parts] = MADE_ORDER.exec(order) ?? [];
+  return parts.length === 0 ? null : parts.join('-');
+}
+
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Completes a reservation id as the script does. @param prefix from `newReservationPrefix` */
@@ -43,7 +54,10 @@ export function reservationIdOf(prefix: string, no: number): ReservationId {
   return (prefix + no.toString(16).padStart(8, '0')) as ReservationId;
 }
 
-/** The campaign number in a reservation id. @param reservation an id that was parsed or made here */
+/**
+ * The campaign number in a reservation id, with the bucket of a divided campaign (buckets.ts).
+ * @param reservation an id that was parsed or made here
+ */
 export function campaignNoOf(reservation: string): CampaignNo {
   return Number.parseInt(reservation.slice(28), 16) as CampaignNo;
 }
@@ -55,7 +69,7 @@ export function parseReservationId(text: string): { id: ReservationId; campaignN
   return { id: id as ReservationId, campaignNo: campaignNoOf(id) };
 }
 
-/** When an id was made, by the clock of the process that made it: the first 48 bits of the UUIDv7. */
-export function madeAtMs(id: ReservationId): number {
+/** When an id, or its prefix, was made, by the clock of the process that made it: the first 48 bits of the UUIDv7. */
+export function madeAtMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }

@@ -7,6 +7,9 @@ import {
   isCurrency,
   MAX_AMOUNT,
   type MinorUnits,
+  majorText,
+  minorDigits,
+  minorUnitsIn,
   minus,
   partOf,
 } from './money.js';
@@ -79,4 +82,35 @@ test('accepts the currencies of the world by their codes', () => {
     expect([code, isCurrency(code)]).toEqual([code, true]);
   for (const code of ['', 'eur', 'EURO', 'ABC', 'BTC', 'constructor', '__proto__'])
     expect([code, isCurrency(code)]).toEqual([code, false]);
+});
+
+test('has the digits of ISO 4217 for each currency', () => {
+  expect(['EUR', 'IDR', 'JPY', 'KWD', 'CLF'].map(minorDigits)).toEqual([2, 2, 0, 3, 4]);
+});
+
+test('reads typed prices by the digits of the currency', () => {
+  const read = [
+    ['19.90', 'EUR', 1990],
+    ['19.9', 'EUR', 1990],
+    ['49', 'EUR', 4900],
+    ['0.29', 'USD', 29],
+    ['1500', 'JPY', 1500],
+    ['1.234', 'KWD', 1234],
+    ['1500.5', 'JPY', null],
+    ['19.901', 'EUR', null],
+    ['19,90', 'EUR', null],
+    ['1 990', 'EUR', null],
+    ['-1', 'EUR', null],
+    ['', 'EUR', null],
+  ] as const;
+  for (const [text, currency, amount] of read) expect([text, minorUnitsIn(text, currency)]).toEqual([text, amount]);
+});
+
+test('writes each amount as the price that is read as this amount', () => {
+  expect(majorText(5, 'EUR')).toBe('0.05');
+  fc.assert(
+    fc.property(amounts, fc.constantFrom('EUR', 'JPY', 'KWD', 'CLF'), (amount, currency) => {
+      expect(minorUnitsIn(majorText(amount, currency), currency)).toBe(amount);
+    }),
+  );
 });

@@ -18,6 +18,19 @@ export function isCurrency(text: string): text is Currency {
   return CURRENCIES.has(text);
 }
 
+/** Currencies whose minor unit is not a hundredth, with the digits of ISO 4217. `Intl` has those that people write. */
+const MINOR_DIGITS: Readonly<Record<number, string>> = {
+  0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+  3: 'BHD IQD JOD KWD LYD OMR TND',
+  4: 'CLF UYW',
+};
+
+/** How many digits of an amount in minor units are behind the point. */
+export function minorDigits(currency: string): number {
+  const found = Object.entries(MINOR_DIGITS).find(([, currencies]) => currencies.split(' ').includes(currency));
+  return found ? Number(found[0]) : 2;
+}
+
 /** Whether the value is a whole amount from 0 to MAX_AMOUNT. */
 export function isAmount(value: unknown): value is MinorUnits {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_AMOUNT;
@@ -46,4 +59,22 @@ export function partOf(amount: MinorUnits, points: BasisPoints): MinorUnits {
 /** Subtracts; the result is never below zero. */
 export function minus(amount: MinorUnits, taken: MinorUnits): MinorUnits {
   return Math.max(0, amount - taken) as MinorUnits;
+}
+
+/**
+ * Converts a typed price in major units, such as `19.90`, to minor units, exactly.
+ * @returns null when the text is no number with a point, or has more decimals than the currency
+ */
+export function minorUnitsIn(text: string, currency: string): number | null {
+  const digits = minorDigits(currency);
+  const [, whole, decimals = ''] = /^(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  return whole === undefined || decimals.length > digits ? null : Number(whole + decimals.padEnd(digits, '0'));
+}
+
+/** Returns an amount in minor units as a price in major units for an input: 1990 in EUR is `19.90`. */
+export function majorText(amount: number, currency: string): string {
+  const digits = minorDigits(currency);
+  if (digits === 0) return String(amount);
+  const text = String(amount).padStart(digits + 1, '0');
+  return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }

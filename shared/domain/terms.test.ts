@@ -10,7 +10,7 @@ const terms: CampaignTerms = {
   holdSeconds: 60,
   perUserLimit: 2,
   maxQty: 3,
-  waitingRoom: { enabled: true, maxSize: 500, presenceSeconds: 30 },
+  waitingRoom: { enabled: true, maxSize: 500, presenceSeconds: 30, absentHoldSeconds: 900 },
   confirmation: 'durable',
   latePayment: 'reacquire',
   refundPolicy: 'burn',
@@ -40,8 +40,10 @@ describe('the terms of a campaign', () => {
     expect(rowOf(terms)).toMatchObject({
       starts_at: terms.startsAt,
       hold_seconds: 60,
-      waiting_room: { enabled: true, max_size: 500, presence_seconds: 30 },
+      waiting_room: { enabled: true, max_size: 500, presence_seconds: 30, absent_hold_seconds: 900 },
     });
+    // The form of earlier versions.
+    expect(rowOf(none).waiting_room).toEqual({ enabled: false, max_size: 0, presence_seconds: null });
   });
 
   it('are ms, flags and words in Redis, without what no script needs, and are read from there', () => {
@@ -54,6 +56,7 @@ describe('the terms of a campaign', () => {
       line_enabled: 1,
       line_max: 500,
       presence_ms: 30_000,
+      absent_hold_ms: 900_000,
       durable: 1,
       late_payment: 'reacquire',
       refund_policy: 'burn',
@@ -64,6 +67,13 @@ describe('the terms of a campaign', () => {
       const hash = Object.entries(termFields(some)).map(([field, value]) => [field, String(value)]);
       expect(termsOfFields(Object.fromEntries(hash))).toEqual(inRedis);
     }
-    expect(termFields(none)).toMatchObject({ ends_at: 0, line_enabled: 0, presence_ms: 0, durable: 0, attest: 0 });
+    expect(termFields(none)).toMatchObject({
+      ends_at: 0,
+      line_enabled: 0,
+      presence_ms: 0,
+      absent_hold_ms: 0,
+      durable: 0,
+      attest: 0,
+    });
   });
 });

@@ -61,8 +61,22 @@ const choice = <Column extends string, const Choice extends string>(
   fromFields: (fields) => choices.find((one) => one === fields[column]) ?? choices[0],
 });
 
-type WaitingRoom = { enabled: boolean; maxSize: number; presenceSeconds: number | null };
-type StoredWaitingRoom = { enabled: boolean; max_size: number; presence_seconds: number | null };
+/**
+ * `absentHoldSeconds`: hold of a user who is promoted without having been seen for `presenceSeconds`; without it, such
+ * users are not promoted.
+ */
+type WaitingRoom = {
+  enabled: boolean;
+  maxSize: number;
+  presenceSeconds: number | null;
+  absentHoldSeconds?: number;
+};
+type StoredWaitingRoom = {
+  enabled: boolean;
+  max_size: number;
+  presence_seconds: number | null;
+  absent_hold_seconds?: number | null | undefined;
+};
 
 /**
  * Every term of a campaign. Types, SQL, the fields in Redis, their reading in lua/includes/campaign.lua, and the
@@ -99,27 +113,32 @@ const TERMS = {
   maxQty: count('max_qty'),
   waitingRoom: {
     column: 'waiting_room',
-    toStored: ({ enabled, maxSize, presenceSeconds }) => ({
+    // The form of a campaign without `absentHoldSeconds` is that of earlier versions.
+    toStored: ({ enabled, maxSize, presenceSeconds, absentHoldSeconds }) => ({
       enabled,
       max_size: maxSize,
       presence_seconds: presenceSeconds,
+      ...(absentHoldSeconds ? { absent_hold_seconds: absentHoldSeconds } : {}),
     }),
-    fromStored: ({ enabled, max_size, presence_seconds }) => ({
+    fromStored: ({ enabled, max_size, presence_seconds, absent_hold_seconds }) => ({
       enabled,
       maxSize: max_size,
       presenceSeconds: presence_seconds,
+      ...(absent_hold_seconds ? { absentHoldSeconds: absent_hold_seconds } : {}),
     }),
-    // `presence_ms`: 0 = presence is not required.
-    fields: { line_enabled: 'flag', line_max: 'int', presence_ms: 'int' },
-    toFields: ({ enabled, maxSize, presenceSeconds }) => ({
+    // `presence_ms`: 0 = presence is not required. `absent_hold_ms`: 0 = absent users are not promoted.
+    fields: { line_enabled: 'flag', line_max: 'int', presence_ms: 'int', absent_hold_ms: 'int' },
+    toFields: ({ enabled, maxSize, presenceSeconds, absentHoldSeconds }) => ({
       line_enabled: flagOf(enabled),
       line_max: maxSize,
       presence_ms: (presenceSeconds ?? 0) * 1000,
+      absent_hold_ms: (absentHoldSeconds ?? 0) * 1000,
     }),
-    fromFields: ({ line_enabled, line_max, presence_ms }) => ({
+    fromFields: ({ line_enabled, line_max, presence_ms, absent_hold_ms }) => ({
       enabled: line_enabled === '1',
       maxSize: numberIn(line_max),
       presenceSeconds: numberIn(presence_ms) > 0 ? numberIn(presence_ms) / 1000 : null,
+      ...(numberIn(absent_hold_ms) > 0 ? { absentHoldSeconds: numberIn(absent_hold_ms) / 1000 } : {}),
     }),
   } satisfies ScriptTerm<'waiting_room', WaitingRoom, StoredWaitingRoom>,
   confirmation: {

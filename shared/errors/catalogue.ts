@@ -37,7 +37,7 @@ export const ERRORS = {
   forbidden: {
     status: 403,
     title: 'These credentials do not allow this',
-    remedy: 'Use a key or ticket of the right kind.',
+    remedy: 'Use a key or ticket of the right kind, or one with the role in `required_role`.',
   },
   origin_not_allowed: {
     status: 403,
@@ -58,6 +58,8 @@ export const ERRORS = {
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
   code_job_not_found: { status: 404, title: 'There is no such job', remedy: 'Use the address in `Location`.' },
+  key_not_found: { status: 404, title: 'There is no such API key', remedy: 'List the keys.' },
+  session_not_found: { status: 404, title: 'There is no such session', remedy: 'List the sessions.' },
   webhook_not_found: { status: 404, title: 'There is no such webhook endpoint', remedy: 'List the endpoints.' },
   event_not_found: {
     status: 404,
@@ -84,6 +86,11 @@ export const ERRORS = {
     status: 409,
     title: 'This campaign is redeemed by code',
     remedy: 'Use POST /coupons/redeem with the code of the user.',
+  },
+  checkout_required: {
+    status: 409,
+    title: 'Codes of this campaign are given by checkout',
+    remedy: 'Use POST /flash-sale/checkout. The user gets a code with the unit.',
   },
   not_combinable: {
     status: 409,
@@ -147,6 +154,31 @@ export const ERRORS = {
     title: 'The campaign is not in a state that allows this',
     remedy: 'Read the campaign first.',
   },
+  webhook_invalid: {
+    status: 400,
+    title: 'The webhook is not genuine, too old or malformed',
+    remedy: 'Compare the secret in the configuration with that of the provider, and send the body as it was signed.',
+  },
+  payment_provider_not_found: {
+    status: 404,
+    title: 'There is no such payment provider, or it has no secret',
+    remedy: 'Set its secret in the configuration; see docs/payments.md.',
+  },
+  push_not_available: {
+    status: 404,
+    title: 'This service sends no notifications',
+    remedy: 'Set VAPID_SUBJECT, VAPID_PUBLIC_KEY and VAPID_PRIVATE_KEY; see docs/push.md.',
+  },
+  extension_not_allowed: {
+    status: 409,
+    title: 'The campaign does not extend the time to pay',
+    remedy: 'Set `extend_seconds` of the campaign.',
+  },
+  order_ambiguous: {
+    status: 409,
+    title: 'Several reservations have this order id',
+    remedy: 'Send `product_id` as well, or `reservation_id`; `reservations` has the first ten.',
+  },
   code_taken: {
     status: 409,
     title: 'The code was issued before',
@@ -157,6 +189,12 @@ export const ERRORS = {
     title: 'The campaign cannot have so many codes',
     remedy: 'Divide the codes among several campaigns.',
   },
+  key_exists: {
+    status: 409,
+    title: 'An API key has this name',
+    remedy: 'Choose another name. Names of revoked keys are not used again, because the audit log has them.',
+  },
+  key_limit: { status: 409, title: 'There are too many API keys', remedy: 'Revoke an unused key.' },
   webhook_disabled: { status: 409, title: 'The webhook endpoint is disabled', remedy: 'Enable it first.' },
   webhook_limit: { status: 409, title: 'There are too many webhook endpoints', remedy: 'Remove an unused endpoint.' },
   stock_insufficient: {
@@ -168,6 +206,12 @@ export const ERRORS = {
     status: 409,
     title: 'The user does not wait in the line',
     remedy: 'See queue-status for the state of the user.',
+  },
+  user_active: {
+    status: 409,
+    title: 'The user waits in a line or has an unfinished reservation',
+    remedy:
+      'In each of `campaigns`, release the reservation if it is unpaid, or remove the user from the line; then repeat the call.',
   },
   sold_out: { status: 410, title: 'Sold out', remedy: 'Do not retry, unless units are added.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },
@@ -198,6 +242,7 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; title: string; remedy: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
+export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
 export type FieldError = { pointer: string; detail: string };
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../observability/log.js';
-import type { Heartbeat } from '../postgres/journal-histories.js';
+import type { Heartbeat, Heartbeats } from '../postgres/heartbeats.js';
 import { JournalHistories } from '../postgres/journal-histories.js';
 import type { Database } from '../postgres/pool.js';
 import { RecoveredEntries } from '../postgres/recovered-entries.js';
@@ -20,6 +20,8 @@ export type HistoryGateDeps = {
   redis: Redis;
   /** A pool of its own: reports must not wait behind other statements. */
   database: Database;
+  /** Of the process, for all of its shards. */
+  heartbeats: Heartbeats;
   commits: CommitWatermark;
   shape: () => Promise<readonly string[]>;
   leaveServer: (reason: string) => void;
@@ -41,9 +43,23 @@ export type HistoryGate = {
 };
 
 export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
-  const { processId, kind, shard, shards, map, redis, database, commits, shape, leaveServer, onInfo, log, limits } =
-    deps;
-  const histories = new JournalHistories(database, shard, shards);
+  const {
+    processId,
+    kind,
+    shard,
+    shards,
+    map,
+    redis,
+    database,
+    heartbeats,
+    commits,
+    shape,
+    leaveServer,
+    onInfo,
+    log,
+    limits,
+  } = deps;
+  const histories = new JournalHistories(database, shard, shards, heartbeats);
   const recovered = new RecoveredEntries(database, shard);
   const promises = new UnpersistedPromises(limits.promisesKept);
   let away = false;

@@ -1,6 +1,7 @@
 import type { RawEntry } from '../contracts/journal.js';
 import { untilNext } from '../observability/shared-interval.js';
-import type { Heartbeat, History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
+import type { Heartbeat } from '../postgres/heartbeats.js';
+import type { History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
 import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
 import type { Epoch } from '../redis/epoch.js';
@@ -59,7 +60,8 @@ export class HistoryWatch {
   #outage = { ms: 0, until: 0 };
   #timer: NodeJS.Timeout | null = null;
   #beating: Promise<JournalState> | null = null;
-  #stopped = false;
+  /** From `start` to `stop`. A beat at another time schedules no further one. */
+  #running = false;
 
   constructor(readonly deps: HistoryWatchDeps) {
     deps.commits.onCommit((upTo) => {
@@ -72,11 +74,12 @@ export class HistoryWatch {
   /** @param gate rejects replies of older histories as soon as a newer one begins */
   start(gate: RedisGate): void {
     this.#gate = gate;
+    this.#running = true;
     this.#schedule(0);
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#running = false;
     if (this.#timer) clearTimeout(this.#timer);
     await this.#beating?.catch(() => {});
     await this.deps.histories.leave(this.deps.processId).catch(() => {});
@@ -138,15 +141,8 @@ export class HistoryWatch {
   }
 
   async #beat(): Promise<JournalState> {
-    const { histories, processId, kind, commits, map } = this.deps;
-    const state = await histories.beat({
-      processId,
-      kind,
-      generation: this.#saved,
-      unsaved: this.#unsaved,
-      serving: this.#gate?.isOpen ? this.#gate.generation : null,
-      mapVersion: map.version,
-    });
+    const { histories, commits, map } = this.deps;
+    const state = await this.#report();
     const now = performance.now();
     const silentMs = this.#reportedAt === null ? FIRST_OUTAGE_MS : now - this.#reportedAt;
     if (silentMs > OUTAGE_MS) this.#outage = { ms: silentMs, until: now + OUTAGE_REMEMBERED_MS };
@@ -172,6 +168,18 @@ export class HistoryWatch {
     return this.#state ?? state;
   }
 
+  #report(): Promise<JournalState> {
+    const { histories, processId, kind, map } = this.deps;
+    return histories.beat({
+      processId,
+      kind,
+      generation: this.#saved,
+      unsaved: this.#unsaved,
+      serving: this.#gate?.isOpen ? this.#gate.generation : null,
+      mapVersion: map.version,
+    });
+  }
+
   /**
    * Handles the beginning of a newer history: the process no longer acknowledges promises of older histories, and saves
    * its promises that the newer history lacks.
@@ -183,10 +191,16 @@ export class HistoryWatch {
     const later = await histories.since(this.#saved);
     const contained = earliest([latest.afterId, ...later.map(({ afterId }) => afterId)]);
     let saved = 0;
+    let reportedAt = performance.now();
     for (;;) {
       const missing: RawEntry[] = promises.after(contained, latest.generation, SAVE_CHUNK);
       if (missing.length === 0) break;
       this.#unsaved = promises.size;
+      // The recovery waits for as long as it hears from this process.
+      if (performance.now() - reportedAt > BEAT_MS) {
+        await this.#report();
+        reportedAt = performance.now();
+      }
       await recovered.save(processId, missing);
       promises.forget(missing.map(({ journalId }) => journalId));
       saved += missing.length;
@@ -204,7 +218,7 @@ export class HistoryWatch {
 
   #schedule(afterMs: number): void {
     if (this.#timer) clearTimeout(this.#timer);
-    if (this.#stopped) return;
+    if (!this.#running) return;
     this.#timer = setTimeout(() => {
       this.beat().then(
         () => this.#schedule(this.#gate?.isOpen ? untilNext(BEAT_MS) : FAST_BEAT_MS),

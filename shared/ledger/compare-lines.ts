@@ -23,7 +23,7 @@ export function isMissingPlace({ why }: Difference): boolean {
 
 /** Compares the line of a campaign in Redis with its waiting tickets in Postgres. */
 export class LineComparison {
-  readonly #line: LineReader;
+  readonly #line: Pick<LineReader, 'places' | 'placesOf'>;
   readonly #tickets: WaitingTickets;
 
   constructor(
@@ -31,7 +31,7 @@ export class LineComparison {
     readonly campaign: StoredCampaign,
     readonly batch: number,
   ) {
-    this.#line = new LineReader(deps.sale.scripts);
+    this.#line = 'line' in deps.sale ? deps.sale.line : new LineReader(deps.sale.scripts);
     this.#tickets = new WaitingTickets(deps.redemptions.database);
   }
 

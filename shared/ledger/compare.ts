@@ -1,4 +1,5 @@
 import type { Difference, Verdict } from '../contracts/verdict.js';
+import { campaignOfNumber } from '../domain/buckets.js';
 import type { Stock } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
@@ -6,6 +7,7 @@ import type { LedgerRow, RedemptionsTable } from '../postgres/redemptions.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
+import type { LineReader } from '../sale/line-reader.js';
 import { type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
 import type { Archived, SaleReader } from '../sale/sale-reader.js';
 import { LineComparison } from './compare-lines.js';
@@ -19,15 +21,25 @@ const LISTED_DIFFERENCES = 100;
  */
 const TRIES = 3;
 
-export type LedgerDeps = {
-  sale: SaleReader;
-  journal: Journal;
-  cursor: JournalCursor;
+/** A journal, and how far Postgres has it. */
+export type LedgerPart = { journal: Journal; cursor: JournalCursor };
+
+/** What is compared in Redis. `line`: null = that of the only shard. */
+export type LedgerSale = Pick<SaleReader, 'archived' | 'stock' | 'reservations' | 'reservationsById'> & {
+  line: Pick<LineReader, 'places' | 'placesOf'>;
+};
+
+export type LedgerDeps = LedgerPart & {
+  sale: SaleReader | LedgerSale;
+  /** The journals of the other buckets of a divided campaign. */
+  others?: readonly LedgerPart[];
   redemptions: RedemptionsTable;
 };
 
 /** The states in which units are taken; each has a counter. */
 const COUNTED = ['held', 'redeemed', 'burned'] as const;
+/** Postgres lacks that units of a reservation were given back. The entry can be journaled again. */
+export const LACKS_REDUCTION = 'Postgres has more units of the reservation than Redis';
 const TOTALS_DIFFER = 'the totals of Redis and Postgres differ';
 
 /**
@@ -90,7 +102,7 @@ async function compareOnce(
   // The counters are compared only if the rows contain everything that Redis counts: the journal was empty, and nothing
   // was appended since.
   const stock = await deps.sale.stock(product);
-  const before = await deps.journal.position();
+  const before = await positionsOf(deps);
   const [rows, duplicated] = await Promise.all([
     deps.redemptions.stock(campaign.id),
     deps.redemptions.duplicates(campaign.id, campaign.perUserLimit),
@@ -106,7 +118,7 @@ async function compareOnce(
     scan.confirmed = archived.promised - sums.voided;
     scan.voided = sums.voided;
   }
-  const isSettled = before.entries === 0 && (await deps.journal.lastId()) === before.lastId;
+  const isSettled = before.entries === 0 && (await positionsOf(deps)).lastIds === before.lastIds;
   const quiet = isSettled && sameStock(stock, await deps.sale.stock(product));
   if (stock && rows && quiet) {
     const counted = await compareCounters(deps, campaign, stock, rows);
@@ -120,7 +132,7 @@ async function compareOnce(
     confirmed: scan.confirmed,
     persisted: scan.confirmed - lost,
     voided: scan.voided,
-    in_flight: (await deps.journal.backlog()).entries,
+    in_flight: (await positionsOf(deps)).entries,
     lost,
     duplicated: duplicated.length,
     over_cap: total === null ? 0 : Math.max(0, taken - total, scan.unitsTaken - total),
@@ -183,7 +195,11 @@ async function compareCounters(
 /**
  * Waits until Postgres has all entries that the journal has now. Gives up if the cursor does not move for `limitMs`.
  */
-export async function settle(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
+export async function settle(deps: LedgerPart & Pick<LedgerDeps, 'others'>, limitMs: number): Promise<void> {
+  await Promise.all(partsOf(deps).map((part) => settleOne(part, limitMs)));
+}
+
+async function settleOne(deps: LedgerPart, limitMs: number): Promise<void> {
   const target = await deps.journal.lastId();
   let deadline = performance.now() + limitMs;
   let before = '';
@@ -200,15 +216,38 @@ export async function settle(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, limit
 type UnderWay = { reservations: ReadonlySet<string>; users: ReadonlySet<string>; endOfLine: boolean };
 const NOTHING_UNDER_WAY: UnderWay = { reservations: new Set(), users: new Set(), endOfLine: false };
 
-async function entriesUnderWay(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, no: number): Promise<UnderWay> {
+const partsOf = ({ journal, cursor, others = [] }: LedgerPart & Pick<LedgerDeps, 'others'>): LedgerPart[] => [
+  { journal, cursor },
+  ...others,
+];
+
+/** The entries in all journals together, and the last one of each. */
+async function positionsOf(deps: LedgerDeps): Promise<{ entries: number; lastIds: string }> {
+  const positions = await Promise.all(partsOf(deps).map(({ journal }) => journal.position()));
+  return {
+    entries: positions.reduce((sum, { entries }) => sum + entries, 0),
+    lastIds: positions.map(({ lastId }) => lastId).join(),
+  };
+}
+
+async function entriesUnderWay(deps: LedgerDeps, no: number): Promise<UnderWay> {
+  const found = await Promise.all(partsOf(deps).map((part) => entriesOf(part, no)));
+  return {
+    reservations: new Set(found.flatMap(({ reservations }) => [...reservations])),
+    users: new Set(found.flatMap(({ users }) => [...users])),
+    endOfLine: found.some(({ endOfLine }) => endOfLine),
+  };
+}
+
+async function entriesOf({ journal, cursor }: LedgerPart, no: number): Promise<UnderWay> {
   const reservations = new Set<string>();
   const users = new Set<string>();
   let endOfLine = false;
-  let after = await deps.cursor.read();
+  let after = await cursor.read();
   for (;;) {
-    const entries = await deps.journal.read(after, SCAN_BATCH);
+    const entries = await journal.read(after, SCAN_BATCH);
     for (const { fields } of entries) {
-      if (fields.no !== String(no)) continue;
+      if (campaignOfNumber(Number(fields.no)) !== no) continue;
       if (fields.reservation) reservations.add(fields.reservation);
       if (fields.user) users.add(fields.user);
       if (fields.kind === 'line_closed' || fields.kind === 'status') endOfLine = true;
@@ -270,7 +309,7 @@ async function confirmSuspects(
 function differenceOf(id: string, record: ReservationRecord | null, row: LedgerRow | null): Difference | null {
   const redis = record && rowStateOf(record);
   const postgres = row && `${row.status}${row.burned ? ', burned' : ''}`;
-  if (redis === postgres) return null;
+  if (redis === postgres) return record && row ? quantityDifference(id, record, row) : null;
   const base = { reservation: id, redis, postgres };
   if (record && !row) {
     return record.state === 'voided'
@@ -283,6 +322,13 @@ function differenceOf(id: string, record: ReservationRecord | null, row: LedgerR
       : { ...base, side: 'postgres', why: 'a row in Postgres that is not in Redis' };
   }
   return { ...base, side: 'postgres', why: 'Redis and Postgres have different states' };
+}
+
+/** Units are given back in parts. A voided row may have all that the reservation had. */
+function quantityDifference(id: string, { state, qty }: ReservationRecord, row: LedgerRow): Difference | null {
+  if (qty === row.qty || state === 'voided') return null;
+  const why = qty < row.qty ? LACKS_REDUCTION : 'Redis has more units of the reservation than Postgres';
+  return { reservation: id, side: 'postgres', why, redis: String(qty), postgres: String(row.qty) };
 }
 
 /** The state that a row must have for a record in Redis. */

@@ -1,15 +1,11 @@
-import { join } from 'node:path';
 import { ConfigError, readEngineUrls } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
-import { projectRoot } from '../config/project-root.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
 import { ReadReplica } from '../postgres/read-replica.js';
-import { RedemptionsTable } from '../postgres/redemptions.js';
-import { ScriptRunner } from '../redis/script-runner.js';
-import { SaleReader } from '../sale/sale-reader.js';
 import { CommandShards } from '../shards/command-shards.js';
 import { compareLedger } from './compare.js';
+import { ledgerDeps } from './ledger-deps.js';
 
 /**
  * `npm run ledger -- <product_id>`: compares Redis, journal and Postgres, and prints one JSON object. The exit code is
@@ -29,20 +25,10 @@ const databases: Database[] = [];
 let shards: CommandShards | null = null;
 try {
   const { database, ...read } = await chooseDatabase();
-  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: 3_000 });
+  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs });
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
-  const { redis, journal, cursor } = await shards.of(campaign.productId);
-  const verdict = await compareLedger(
-    {
-      sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),
-      journal,
-      cursor,
-      redemptions: new RedemptionsTable(database),
-    },
-    campaign,
-    SETTLE_MS,
-  );
+  const verdict = await compareLedger(await ledgerDeps(database, shards, campaign), campaign, SETTLE_MS);
   process.stdout.write(`${JSON.stringify({ ...verdict, ...read }, null, 2)}\n`);
   process.exitCode = verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift === 0 ? 0 : 1;
 } catch (error) {
@@ -54,7 +40,7 @@ try {
 }
 
 function connect(url: string, statementMs = STATEMENT_MS): Database {
-  const options = { name: 'doorbuster-ledger', connections: 3, connectMs: 3_000, onError() {} };
+  const options = { name: 'doorbuster-ledger', connections: 3, connectMs: LIMITS.commandConnectMs, onError() {} };
   const database = new Database({ url, statementMs, ...options });
   databases.push(database);
   return database;

@@ -1,5 +1,6 @@
+import { PassThrough } from 'node:stream';
 import { expect, test } from '@jest/globals';
-import { createLog } from './log.js';
+import { createLog, prettyOutput } from './log.js';
 
 function logInto(level: string) {
   const lines: string[] = [];
@@ -21,4 +22,14 @@ test('a line is not written where lines of its level are not', () => {
   log.info({ outcome: 'completed' }, 'checkout');
   log.warn({}, 'told');
   expect(lines).toHaveLength(1);
+});
+
+test('a pretty line has the level in words, the process, the text and the fields', async () => {
+  const stream = new PassThrough();
+  const log = createLog('worker', 'info', await prettyOutput(stream));
+  log.warn({ campaign: 'sneakers' }, 'the line stands');
+  const text = String(stream.read());
+  expect(text).toMatch(/WARN.*worker: the line stands/);
+  expect(text).toMatch(/campaign.*"sneakers"/);
+  expect(text).not.toContain(`(${process.pid}`);
 });

@@ -46,3 +46,25 @@ export function createLog(processName: string, level: string, output: Output = s
   const base = { process: processName, pid: process.pid };
   return pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, output as pino.DestinationStream);
 }
+
+/** Opens the log of a process. The library for `pretty` is loaded only then. */
+export async function openLog(
+  processName: string,
+  { logLevel, logFormat }: { logLevel: string; logFormat: 'json' | 'pretty' },
+): Promise<Log> {
+  return logFormat === 'json'
+    ? createLog(processName, logLevel)
+    : createLog(processName, logLevel, await prettyOutput(process.stdout));
+}
+
+/** Lines for people: time, level, process, text, then the fields. */
+export async function prettyOutput(stream: NodeJS.WritableStream): Promise<Output> {
+  const { prettyFactory, isColorSupported } = (await import('pino-pretty')).default;
+  const format = prettyFactory({
+    colorize: isColorSupported,
+    translateTime: 'HH:MM:ss.l',
+    ignore: 'pid,process',
+    messageFormat: '{process}: {msg}',
+  });
+  return { write: (line) => void stream.write(format(line)), flushSync: () => {} };
+}

@@ -1,7 +1,11 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-const PREFIX = 'doorbuster_';
+export const PREFIX = 'doorbuster_';
+/** Methods that are counted by name, because clients may send any of thirty. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'none']);
 const LAG_SAMPLE_EVERY_MS = 100;
+/** Up to the 10 s that clients wait for a response. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
  * Counters and gauges of one process. Each process posts its own, and /metrics of any API process returns the sum of
@@ -22,13 +26,17 @@ export class Metrics {
   );
   // Has no label for the status, because routes times statuses times buckets would be thousands of series.
   readonly #requestSeconds = new Histogram({
-    name: `${PREFIX}http_request_seconds`,
-    help: 'Time from the request to the end of its response, by route',
-    labelNames: ['route'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
+    name: `${PREFIX}http_request_duration_seconds`,
+    help: 'Time from the request to the end of its response, by method and route',
+    labelNames: ['method', 'route'],
+    buckets: SECONDS,
     registers: [this.registry],
   });
-  readonly #requests = this.#counter('http_requests_total', 'Requests by route and status', ['route', 'status']);
+  readonly #requests = this.#counter('http_requests_total', 'Requests by method, route and status', [
+    'method',
+    'route',
+    'status',
+  ]);
   readonly claimBatch = new Histogram({
     name: `${PREFIX}claim_batch_size`,
     help: 'Checkouts and redemptions that one call of the script decided',
@@ -40,9 +48,9 @@ export class Metrics {
   readonly engineErrors = this.#counter('engine_errors_total', 'Calls to an engine that failed', ['engine']);
   readonly persistedEntries = this.#counter('persisted_entries_total', 'Journal entries committed to Postgres');
   readonly persistSeconds = new Histogram({
-    name: `${PREFIX}persist_batch_seconds`,
+    name: `${PREFIX}persist_batch_duration_seconds`,
     help: 'Time of one batch from reading the journal to the commit',
-    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+    buckets: SECONDS,
     registers: [this.registry],
   });
   readonly voided = this.#counter('voided_total', 'Reservations that Postgres refused, by constraint', ['constraint']);
@@ -87,6 +95,7 @@ export class Metrics {
   readonly codesIssued = this.#counter('codes_issued_total', 'Codes generated or imported', ['kind']);
   readonly eventsPublished = this.#counter('events_published_total', 'Events appended to the stream');
   readonly webhookDeliveries = this.#counter('webhook_deliveries_total', 'Webhook deliveries by outcome', ['outcome']);
+  readonly pushMessages = this.#counter('push_messages_total', 'Web Push messages by outcome', ['outcome']);
   readonly outboxLag = new Gauge({
     name: `${PREFIX}outbox_lag_seconds`,
     help: 'Age of the oldest event that a destination has not received; 0 = none',
@@ -144,6 +153,13 @@ export class Metrics {
     ['reason'],
   );
 
+  readonly regionCalls = this.#counter(
+    'region_calls_total',
+    'Requests that another region decides, by outcome: answered, repeated (answered after a repetition), unreachable',
+    ['region', 'outcome'],
+  );
+
+  /** @param defaults whether the metrics of Node.js are exported */
   constructor(defaults = true) {
     // Samples are rare, because each sample of the event loop's delay wakes the process.
     if (defaults)
@@ -154,10 +170,26 @@ export class Metrics {
       });
   }
 
-  /** Counts one request. @param route the pattern of the path; "none" = no route matched */
-  observeRequest(route: string, status: number, seconds: number): void {
-    this.#requestSeconds.observe({ route }, seconds);
-    this.#requests.inc({ route, status });
+  /** Exports which version this process runs. */
+  describeBuild(component: 'api' | 'worker', version: string): void {
+    new Gauge({
+      name: `${PREFIX}build_info`,
+      help: 'Version of the service and of Node.js; 1 for each combination that runs',
+      labelNames: ['component', 'version', 'node'],
+      aggregator: 'max',
+      registers: [this.registry],
+    }).set({ component, version, node: process.version }, 1);
+  }
+
+  /**
+   * Counts one request.
+   * @param method "none" when no route matched
+   * @param route the pattern of the path; "none" = no route matched
+   */
+  observeRequest(method: string, route: string, status: number, seconds: number): void {
+    const known = METHODS.has(method) ? method : 'other';
+    this.#requestSeconds.observe({ method: known, route }, seconds);
+    this.#requests.inc({ method: known, route, status });
   }
 
   /** The sum of the metrics of this process and of `others`, in the text format of Prometheus. */
@@ -186,6 +218,28 @@ export class Metrics {
       registers: [this.registry],
       async collect() {
         this.set(await read());
+      },
+    });
+  }
+
+  /** Gauges by one label, read when metrics are collected. A label without a value has no sample. */
+  observeEach(
+    name: string,
+    help: string,
+    label: string,
+    read: () => Promise<ReadonlyMap<string, number>>,
+    aggregator: 'sum' | 'max' = 'sum',
+  ): void {
+    new Gauge({
+      name: `${PREFIX}${name}`,
+      help,
+      labelNames: [label],
+      aggregator,
+      registers: [this.registry],
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const [value, number] of values) this.set({ [label]: value }, number);
       },
     });
   }

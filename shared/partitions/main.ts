@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError, readEngineUrls } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
 import { projectRoot } from '../config/project-root.js';
 import type { ProductId } from '../domain/ids.js';
 import { CampaignsTable, type StoredCampaign } from '../postgres/campaigns.js';
@@ -23,7 +24,7 @@ const database = new Database({
   name: 'doorbuster-partitions',
   connections: 2,
   statementMs: STATEMENT_MS,
-  connectMs: 3_000,
+  connectMs: LIMITS.commandConnectMs,
   onError: () => {},
 });
 const partitions = new RedemptionPartitions(database);
@@ -70,12 +71,15 @@ async function drop(campaign: StoredCampaign, confirmed: boolean): Promise<void>
 async function refuseIfNeeded(campaign: StoredCampaign): Promise<void> {
   if (campaign.status !== 'closed') throw new PartitionRefused(`The campaign is ${campaign.status}. Close it first.`);
   if (campaign.held > 0) throw new PartitionRefused(`${campaign.held} units are held, and may still be paid.`);
-  const shards = await CommandShards.of(target, database, { commandMs: 10_000, connectMs: 3_000 });
+  const shards = await CommandShards.of(target, database, { commandMs: 10_000, connectMs: LIMITS.commandConnectMs });
   try {
-    const { redis } = await shards.of(campaign.productId);
-    const copy = await new SaleCopy(redis).campaign(campaign.productId);
-    if (copy && !copy.archived) {
-      throw new PartitionRefused('Redis still has its reservations. Workers archive a closed campaign by themselves.');
+    for (let bucket = 0; bucket < campaign.buckets; bucket += 1) {
+      const { redis } = await shards.of(campaign.productId, bucket);
+      const copy = await new SaleCopy(redis).campaign(campaign.productId);
+      if (copy && !copy.archived)
+        throw new PartitionRefused(
+          'Redis still has its reservations. Workers archive a closed campaign by themselves.',
+        );
     }
     const home = await shards.open(0);
     const stream = new EventStream(new ScriptRunner(home.redis, join(projectRoot(), 'lua')), 0);

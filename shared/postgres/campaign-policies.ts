@@ -11,6 +11,9 @@ type Row = {
   uniform: unknown;
   limits: unknown;
   audience: unknown;
+  checkout_url: string | null;
+  extend_seconds: number | null;
+  closed: boolean;
   /** bigint, which node-postgres returns as text; null = unlimited */
   total_limit: string | null;
 };
@@ -18,15 +21,17 @@ type Row = {
 export type CampaignPolicyWithUnits = CampaignPolicy & { units: number | null };
 
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
-  rules -> 'limits' as limits, rules -> 'audience' as audience, total_limit from campaigns`;
+  rules -> 'limits' as limits, rules -> 'audience' as audience, rules ->> 'checkout_url' as checkout_url,
+  (rules ->> 'extend_seconds')::int as extend_seconds,   status = 'closed' as closed, total_limit from campaigns`;
 
 /** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
   constructor(readonly database: Database) {}
 
-  /** The policies of all campaigns that are not closed. */
+  /** The policies of all campaigns that are not closed, and of closed ones whose reservations need it to be paid. */
   async live(): Promise<CampaignPolicy[]> {
-    const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
+    const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed' or (held > 0
+         and (rules ->> 'checkout_url' is not null or (rules ->> 'extend_seconds')::int > 0))`);
     return rows.map(fromRow);
   }
 
@@ -42,7 +47,8 @@ export class CampaignPolicies {
   }
 }
 
-function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits, audience }: Row): CampaignPolicy {
+function fromRow(row: Row): CampaignPolicy {
+  const { product_id, terms_version, time_zone, risk, uniform, limits, audience } = row;
   return {
     product: product_id,
     version: terms_version,
@@ -51,5 +57,8 @@ function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits, 
     uniformRefusals: uniform === true,
     limits: storedLimits(limits),
     audience: storedAudience(audience),
+    checkoutUrl: row.checkout_url,
+    extendSeconds: row.extend_seconds ?? 0,
+    closed: row.closed,
   };
 }

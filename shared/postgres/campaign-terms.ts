@@ -1,4 +1,5 @@
 import { type AudienceRule, storedAudience } from '../domain/audience.js';
+import type { Branding } from '../domain/branding.js';
 import type { CampaignType } from '../domain/campaign.js';
 import type { Discount } from '../domain/discount.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
@@ -27,6 +28,8 @@ export type TermsVersion = {
   refundPolicy: 'return' | 'burn';
   uniformRefusals: boolean;
   requireToken: boolean;
+  /** Of the current version, whichever version this is: nothing but the sale page depends on it. null = none */
+  branding: Branding | null;
 };
 
 type Row = {
@@ -47,6 +50,7 @@ type Row = {
   refund_policy: 'return' | 'burn';
   uniform_refusals: boolean;
   require_token: boolean;
+  branding: Branding | null;
 };
 
 /** Table `campaign_terms`. A trigger writes a row whenever a campaign gets a new version. */
@@ -70,7 +74,7 @@ export class CampaignTermsTable {
 
   async #one(condition: string, values: unknown[]): Promise<TermsVersion | null> {
     const { rows } = await this.database.query<Row>(
-      `select t.*, c.product_id, c.type from campaign_terms t join campaigns c using (campaign_id) where ${condition}`,
+      `select t.*, c.product_id, c.type, c.rules -> 'branding' as branding from campaign_terms t join campaigns c using (campaign_id) where ${condition}`,
       values,
     );
     return rows[0] ? fromRow(rows[0]) : null;
@@ -96,5 +100,6 @@ function fromRow(row: Row): TermsVersion {
     refundPolicy: row.refund_policy,
     uniformRefusals: row.uniform_refusals,
     requireToken: row.require_token,
+    branding: row.branding,
   };
 }

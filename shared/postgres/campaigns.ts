@@ -1,8 +1,10 @@
 import { uuidv7 } from 'uuidv7';
+import { campaignOfNumber } from '../domain/buckets.js';
 import type { Campaign, CampaignRules, CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
 import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
 import { type CampaignTerms, type StoredTerms, termColumns, termsOf } from '../domain/terms.js';
+import { type CampaignFilter, campaignPage } from './campaign-list.js';
 import type { Database, Queryable } from './pool.js';
 
 export type NewCampaign = CampaignTerms & {
@@ -11,6 +13,7 @@ export type NewCampaign = CampaignTerms & {
   code: string | null;
   totalLimit: number | null;
   status: CampaignStatus;
+  buckets: number;
   rules: CampaignRules;
 };
 
@@ -18,7 +21,7 @@ export type NewCampaign = CampaignTerms & {
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
 /** `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. */
-export type StoredCampaign = Campaign & RowCounters & { redemptionsDroppedAt: Date | null };
+export type StoredCampaign = Campaign & RowCounters & { redemptionsDroppedAt: Date | null; hidden: boolean };
 
 type Row = StoredTerms & {
   campaign_id: string;
@@ -33,8 +36,10 @@ type Row = StoredTerms & {
   burned: string;
   reservations: string;
   redemptions_dropped_at: Date | null;
+  hidden_at: Date | null;
   rules: CampaignRules;
   status: CampaignStatus;
+  buckets: number;
   terms_version: number;
   codes: number;
   created_at: Date;
@@ -54,9 +59,9 @@ export class CampaignsTable {
   async insert(campaign: NewCampaign, client: Queryable = this.database): Promise<StoredCampaign | null> {
     const terms = termColumns(campaign);
     const { rows } = await client.query<Row>(
-      `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules,
+      `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules, buckets,
          ${terms.map(({ column }) => column).join(', ')})
-       values ($1, $2, $3, $4, $5, $6, $7, ${terms.map((_, i) => `$${i + 8}`).join(', ')})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, ${terms.map((_, i) => `$${i + 9}`).join(', ')})
        on conflict (product_id) do nothing returning *, 0 as codes`,
       [
         uuidv7(),
@@ -66,19 +71,28 @@ export class CampaignsTable {
         campaign.totalLimit,
         campaign.status,
         JSON.stringify(campaign.rules),
+        campaign.buckets,
         ...terms.map(({ value }) => value),
       ],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** A page of campaigns, newest first. */
-  async list(limit: number, beforeNo: number | null): Promise<StoredCampaign[]> {
-    const { rows } = await this.database.query<Row>(
-      `select ${COLUMNS} from campaigns c where $2::int is null or no < $2 order by no desc limit $1`,
-      [limit, beforeNo],
-    );
+  /** A page of campaigns. @param cursor from `nextCursor` (campaign-list.ts); null = the first page */
+  async list(filter: CampaignFilter, limit: number, cursor: number | null): Promise<StoredCampaign[]> {
+    const { sql, values } = campaignPage(filter, limit, cursor);
+    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c ${sql}`, values);
     return rows.map(fromRow);
+  }
+
+  /** Hides a campaign from the list, or lists it again. @returns null when it is so already */
+  async hide(id: CampaignId, hidden: boolean, client: Queryable): Promise<StoredCampaign | null> {
+    const { rows } = await client.query<Row>(
+      `update campaigns c set hidden_at = case when $2 then now() end
+       where campaign_id = $1 and (hidden_at is not null) <> $2 returning ${COLUMNS}`,
+      [id, hidden],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
   }
 
   /** Finds a campaign by campaign id or product id, because operators use both. */
@@ -91,8 +105,11 @@ export class CampaignsTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
+  /** @param no may name a bucket, as those of reservation ids */
   async findByNo(no: number): Promise<StoredCampaign | null> {
-    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c where no = $1`, [no]);
+    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c where no = $1`, [
+      campaignOfNumber(no),
+    ]);
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
@@ -147,8 +164,10 @@ function fromRow(row: Row): StoredCampaign {
     burned: Number(row.burned),
     reservations: Number(row.reservations),
     redemptionsDroppedAt: row.redemptions_dropped_at,
+    hidden: row.hidden_at !== null,
     rules: row.rules,
     status: row.status,
+    buckets: row.buckets,
     termsVersion: row.terms_version,
     requireToken: row.rules.require_token === true,
     hasAudience: (row.rules.audience ?? null) !== null,

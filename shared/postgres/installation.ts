@@ -1,13 +1,23 @@
-import type { ProductId } from '../domain/ids.js';
+import type { CampaignId, ProductId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import type { Queryable } from './pool.js';
 
 /**
  * How the campaigns of an installation spread over shards. `moved`: campaigns that are in another shard than usual;
- * `version` grows whenever one moves. `left`: the number of shards before, while Redis still has their campaigns.
+ * `version` grows whenever one moves. `buckets`: campaigns that are divided. `left`: the number of shards before,
+ * while Redis still has their campaigns.
  */
-export type Sharding = { shards: number; left: number | null; version: number; moved: ReadonlyMap<ProductId, number> };
+export type Sharding = {
+  shards: number;
+  left: number | null;
+  version: number;
+  moved: ReadonlyMap<ProductId, number>;
+  buckets: ReadonlyMap<ProductId, DividedCampaign>;
+};
+/** A campaign with several buckets. `over`: it is closed, and no unit is on its way between them. */
+export type DividedCampaign = { id: CampaignId; buckets: number; over?: boolean };
 
-/** Reads the table `installation`, and which campaigns were moved. */
+/** Reads the table `installation`, and which campaigns were moved or are divided. */
 export async function readSharding(database: Queryable): Promise<Sharding> {
   const { rows } = await database.query<{
     shards: number;
@@ -15,9 +25,14 @@ export async function readSharding(database: Queryable): Promise<Sharding> {
     map_version: string;
     product_id: ProductId | null;
     shard: number | null;
+    campaign_id: CampaignId | null;
+    buckets: number | null;
+    over: boolean | null;
   }>(
-    `select i.shards, i.left_shards, i.map_version, c.product_id, c.shard
-     from installation i left join campaigns c on c.shard is not null`,
+    `select i.shards, i.left_shards, i.map_version, c.product_id, c.shard, c.campaign_id, c.buckets,
+       c.status = 'closed' and not exists (select 1 from stock_transfers t
+         where t.campaign_id = c.campaign_id and t.moved_in_at is null) as over
+     from installation i left join campaigns c on c.shard is not null or c.buckets > 1`,
   );
   return {
     shards: rows[0]?.shards ?? 1,
@@ -26,7 +41,28 @@ export async function readSharding(database: Queryable): Promise<Sharding> {
     moved: new Map(
       rows.flatMap(({ product_id, shard }) => (product_id && shard !== null ? [[product_id, shard]] : [])),
     ),
+    buckets: new Map(
+      rows.flatMap(({ product_id, campaign_id: id, buckets, over }) =>
+        product_id && id && buckets !== null && buckets > 1 ? [[product_id, { id, buckets, over: over === true }]] : [],
+      ),
+    ),
   };
+}
+
+/**
+ * Locks the number of shards until the end of the transaction, so that nothing is recorded in it for a number that
+ * `npm run reshard` changes meanwhile.
+ * @param shards that this process works with
+ * @throws EngineUnavailable when the installation has another number, or gets one now
+ */
+export async function lockShards(client: Queryable, shards: number): Promise<void> {
+  const { rows } = await client.query<{ shards: number; begun: boolean }>(
+    'select shards, exists (select 1 from journal_histories) as begun from installation for no key update',
+  );
+  const [found] = rows;
+  // Before the first worker has started, the installation has no number yet.
+  if (found?.begun && found.shards !== shards)
+    throw new EngineUnavailable('postgres', `this installation has ${found.shards} shards, and ${shards} are set here`);
 }
 
 /** Records that a campaign is in another shard from now on. @returns the version that every process must know */

@@ -1,6 +1,6 @@
 import { EngineUnavailable } from '../errors/faults.js';
+import { type Heartbeat, Heartbeats, type HistoryRow, type StateRow } from './heartbeats.js';
 import type { Database, Queryable } from './pool.js';
-import { prepared } from './prepared.js';
 
 /** A history of the journal in Postgres (migration 0015). */
 export type History = {
@@ -11,27 +11,6 @@ export type History = {
   afterId: string;
   /** Whether the history went into service; false while Redis is being recovered. */
   opened: boolean;
-};
-
-/**
- * The version of this process (`journal_processes.version`): 2 = it can read events without data, and journal entries
- * with several promises; 3 = it can write partitions of `redemptions`.
- */
-export const PROCESS_VERSION = 3;
-export const RECORDS_VERSION = 2;
-
-/** What a process reports about itself. */
-export type Heartbeat = {
-  processId: string;
-  kind: 'api' | 'worker';
-  /** The latest history for which the process has saved its promises that the history lacks. */
-  generation: number;
-  /** Number of entries that the process still has to save. */
-  unsaved: number;
-  /** Generation of the Redis that the process uses; null while it uses none. */
-  serving: number | null;
-  /** Of the moves of campaigns that the process knows. */
-  mapVersion: number;
 };
 
 /**
@@ -51,31 +30,6 @@ export type JournalState = {
   mapVersion: number;
 };
 
-/**
- * A worker counts as alive for this long after its last report. The time is longer for earlier versions, because such a
- * worker may be frozen or may restart.
- */
-const WORKER_ALIVE_SECONDS = 5;
-const EARLIER_WORKER_SECONDS = 60;
-
-type HistoryRow = {
-  generation: string | null;
-  server: string;
-  after_id: string;
-  opened: boolean;
-};
-
-type StateRow = HistoryRow & { last_id: string; may_pack: boolean | null; shards: number; map_version: string };
-
-/** Joins the latest history and the latest opened history of the shard: one row or two. */
-const LATEST = `left join lateral (
-  (select generation, server, after_id, opened_at is not null as opened
-   from journal_histories where shard = $6 order by generation desc limit 1)
-  union
-  (select generation, server, after_id, true
-   from journal_histories where shard = $6 and opened_at is not null order by generation desc limit 1)) h on true
-  where c.shard = $6 order by h.generation desc`;
-
 /** The histories of one shard, and the processes that use it: tables `journal_histories` and `journal_processes`. */
 export class JournalHistories {
   constructor(
@@ -83,6 +37,7 @@ export class JournalHistories {
     readonly shard = 0,
     /** SHARDS of this process. */
     readonly shards = 1,
+    readonly heartbeats = new Heartbeats(database),
   ) {}
 
   /**
@@ -112,25 +67,8 @@ export class JournalHistories {
     );
   }
 
-  async #beat({ processId, kind, generation, unsaved, serving, mapVersion }: Heartbeat): Promise<StateRow[]> {
-    const { rows } = await this.database.query<StateRow>(
-      prepared(
-        'beat',
-        `with beat as (
-         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version, shard,
-           map_version)
-         values ($1, $2, clock_timestamp(), $3, $4, $5, ${PROCESS_VERSION}, $6, $7)
-         on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
-           unsaved = excluded.unsaved, serving = excluded.serving,
-           map_version = excluded.map_version)
-       select c.last_id, (select bool_and(version >= ${RECORDS_VERSION}) from journal_processes where kind = 'worker'
-         and shard = $6 and seen_at > clock_timestamp() - make_interval(secs => case when version >= ${RECORDS_VERSION}
-           then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)) as may_pack,
-         i.shards, i.map_version, h.* from journal_cursor c cross join installation i ${LATEST}`,
-        [this.#idOf(processId), kind, generation, unsaved, serving, this.shard, mapVersion],
-      ),
-    );
-    return rows;
+  #beat(heartbeat: Heartbeat): Promise<readonly StateRow[]> {
+    return this.heartbeats.send({ ...heartbeat, processId: this.#idOf(heartbeat.processId), shard: this.shard });
   }
 
   /** Removes a process that ends, so that no recovery waits for it. */
@@ -190,8 +128,8 @@ export class JournalHistories {
   }
 
   /**
-   * Counts the other processes (not `processId`) that were alive within `withinMs` and have not reported `generation`
-   * yet, and the entries that they still have to save.
+   * Counts the other processes that were alive within `withinMs` and have not reported `generation` yet, and the
+   * entries that they still have to save.
    */
   async awaited(
     generation: number,

@@ -4,19 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { PROCESS_VERSION } from './journal-histories.js';
+import { PROCESS_VERSION } from './heartbeats.js';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
 type Migration = Knex.Migration & { config?: { transaction: boolean } };
 
 /** Names migrations without the file extension, so that a source and its compiled file are the same migration. */
-const migrationSource: Knex.MigrationSource<string> = {
+const migrationSource = (upTo?: string): Knex.MigrationSource<string> => ({
   async getMigrations() {
     const files = await readdir(FOLDER);
-    return files.filter((file) => /^\d{4}_\w+\.(ts|js)$/.test(file)).sort();
+    const all = files.filter((file) => /^\d{4}_\w+\.(ts|js)$/.test(file)).sort();
+    return upTo === undefined ? all : all.filter((file) => nameOf(file) <= upTo);
   },
-  getMigrationName: (file) => file.replace(/\.(ts|js)$/, ''),
+  getMigrationName: nameOf,
   getMigration: async (file) => {
     const migration = (await import(pathToFileURL(join(FOLDER, file)).href)) as Migration;
     if (migration.config?.transaction === false) return migration;
@@ -28,7 +29,14 @@ const migrationSource: Knex.MigrationSource<string> = {
       },
     };
   },
-};
+});
+
+const nameOf = (file: string): string => file.replace(/\.(ts|js)$/, '');
+
+/** The name of the newest migration of this version. */
+export async function newestMigration(): Promise<string> {
+  return nameOf(String((await migrationSource().getMigrations([])).at(-1)));
+}
 
 /** Number of the advisory lock. Any number works that no other code uses. */
 const MIGRATION_LOCK = 7_102_002;
@@ -49,10 +57,11 @@ export type Migrated = { applied: string[]; earlier: number };
  * released when its process dies, and which a pooler in transaction mode keeps on one connection. The lock of knex is a
  * row that would survive a killed process, so it is released while this lock is held.
  * Afterwards it partitions `redemptions`, unless a process of an earlier version is alive.
+ * @param upTo the name of the last migration to apply; left out: all of them
  * @returns the names of the migrations that were applied, and how many processes keep `redemptions` from its partitions
  * @throws when the lock is lost, because another process may hold it by then; the running migration is rolled back
  */
-export async function migrateToLatest(databaseUrl: string): Promise<Migrated> {
+export async function migrateToLatest(databaseUrl: string, upTo?: string): Promise<Migrated> {
   const lock = new pg.Client(databaseUrl);
   const lost = new Promise<never>((_, reject) => {
     lock.on('error', (error) => reject(new Error(`the migration lock was lost: ${error.message}`)));
@@ -62,33 +71,41 @@ export async function migrateToLatest(databaseUrl: string): Promise<Migrated> {
   await lock.connect();
   const database = knex({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 2 } });
   try {
-    await lock.query(`begin; ${UNLIMITED}`);
-    while (!(await isLocked(lock))) await sleep(RETRY_MS);
-    return await Promise.race([migrate(database), lost]);
+    while (!(await beginLocked(lock))) await sleep(RETRY_MS);
+    return await Promise.race([migrate(database, upTo), lost]);
   } finally {
     await Promise.all([database.destroy(), lock.end()]);
   }
 }
 
 /**
- * Tries to take the lock. A statement that waited for it would keep its snapshot meanwhile, and an index that is built
- * concurrently waits for every snapshot; the driver keeps one of a statement with parameters, too.
+ * Begins a transaction that holds the lock, unless another process holds it. An index that is built concurrently waits
+ * for the end of each transaction that has a snapshot at that moment. So a try that failed ends its transaction: the
+ * process that holds the lock would wait for this one for ever. And the statement has no parameters, because the driver
+ * keeps the snapshot of one that has.
  */
-async function isLocked(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>(
-    `select pg_try_advisory_xact_lock(${MIGRATION_LOCK}) as taken`,
+async function beginLocked(client: pg.Client): Promise<boolean> {
+  // The types lack the results of several statements.
+  const results: unknown = await client.query(
+    `begin; ${UNLIMITED}; select pg_try_advisory_xact_lock(${MIGRATION_LOCK}) as taken`,
   );
-  return rows[0]?.taken === true;
+  const isTaken = (results as pg.QueryResult<{ taken: boolean }>[]).at(-1)?.rows[0]?.taken === true;
+  if (!isTaken) await client.query('rollback');
+  return isTaken;
 }
 
-async function migrate(database: Knex): Promise<Migrated> {
+async function migrate(database: Knex, upTo?: string): Promise<Migrated> {
   await database.migrate.forceFreeMigrationsLock(TABLE);
-  const [, applied] = (await database.migrate.latest({ migrationSource, ...TABLE })) as [number, string[]];
+  const [, applied] = (await database.migrate.latest({ migrationSource: migrationSource(upTo), ...TABLE })) as [
+    number,
+    string[],
+  ];
+  if (upTo !== undefined) return { applied: applied.map(nameOf), earlier: 0 };
   const earlier = await database.transaction(async (transaction) => {
     await transaction.raw(UNLIMITED);
     const { rows } = await transaction.raw(EARLIER_PROCESSES, [PROCESS_VERSION]);
     if (rows[0].count === 0) await transaction.raw('select redemptions_partition()');
     return rows[0].count as number;
   });
-  return { applied: applied.map((file) => file.replace(/\.(ts|js)$/, '')), earlier };
+  return { applied: applied.map(nameOf), earlier };
 }

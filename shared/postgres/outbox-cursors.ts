@@ -1,7 +1,10 @@
 import type { Database } from './pool.js';
 
-/** Destinations of the outbox whose position is in Postgres. Webhook endpoints have a table of their own. */
-export type OutboxDestination = 'kafka';
+/**
+ * Destinations of the outbox whose position is in Postgres. Webhook endpoints have a table of their own. `push`:
+ * notifications by Web Push (push-subscriptions.ts).
+ */
+export type OutboxDestination = 'kafka' | 'push';
 
 /** The position of one destination, and how sending to it goes. */
 export type OutboxCursor = {

@@ -78,10 +78,10 @@ export class RedemptionPartitions {
   }
 
   /**
-   * Drops the rows of a campaign. Its counters, line, codes, terms and audit log stay. The caller has checked that the
-   * campaign is closed and nothing needs the rows.
+   * Drops the rows of a campaign. Its counters, minutes, line, codes, terms and audit log stay. The caller has checked
+   * that the campaign is closed and nothing needs the rows.
    * @param actor for the audit log
-   * @throws PartitionRefused when the campaign has no partition of its own
+   * @throws PartitionRefused when the campaign has no partition of its own, or its minutes are not counted yet
    */
   async drop(campaign: StoredCampaign, actor: string): Promise<void> {
     await this.#assertPartitioned();
@@ -94,6 +94,11 @@ export class RedemptionPartitions {
     await this.database.transaction(async (client) => {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
       await client.query('select 1 from journal_cursor for update');
+      const pending = await client.query('select 1 from sale_minutes_pending where campaign_id = $1', [campaign.id]);
+      if (pending.rows.length > 0)
+        throw new PartitionRefused(
+          'A worker still counts the minutes of this sale. Repeat the command in some minutes.',
+        );
       const { rows } = await client.query(
         `update campaigns set redemptions_dropped_at = now() where campaign_id = $1 and status = 'closed' and held = 0
          returning 1`,

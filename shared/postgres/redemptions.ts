@@ -17,6 +17,10 @@ export type RedemptionRow = {
   refunded_at: Date | null;
   reason: string | null;
   payment_ref: string | null;
+  /** Units that were given back while the reservation kept `qty`. */
+  released_qty: number;
+  refunded_qty: number;
+  burned_qty: number;
 };
 
 export const REDEMPTION_COLUMNS = [
@@ -33,6 +37,9 @@ export const REDEMPTION_COLUMNS = [
   'refunded_at',
   'reason',
   'payment_ref',
+  'released_qty',
+  'refunded_qty',
+  'burned_qty',
 ] as const satisfies readonly (keyof RedemptionRow)[];
 
 /** Units by state; the number of reservations, voided ones included; and the number of voided reservations. */
@@ -40,7 +47,7 @@ export type RedemptionSums = { held: number; redeemed: number; burned: number; r
 
 type StockRow = Stock & { status: CampaignStatus };
 
-export type LedgerRow = { status: RedemptionStatus; burned: boolean };
+export type LedgerRow = { status: RedemptionStatus; burned: boolean; qty: number };
 
 /** Table `redemptions`. Journal batches write it; operators and the ledger read it. */
 export class RedemptionsTable {
@@ -110,21 +117,25 @@ export class RedemptionsTable {
   async refusedByCap(campaignId: string): Promise<number> {
     const { rows } = await this.database.query<{ units: number }>(
       `select coalesce(sum(qty), 0)::float8 as units from redemptions
-       where campaign_id = $1 and status = 'voided' and reason = 'campaigns_cap' and not burned`,
+       where campaign_id = $1 and status = 'voided' and reason in ('campaigns_cap', 'campaign_buckets_cap') and not burned`,
       [campaignId],
     );
     return rows[0]?.units ?? 0;
   }
 
-  /** The sums over all rows of a campaign: units and reservations. */
-  async sums(campaignId: string): Promise<RedemptionSums> {
+  /**
+   * The sums over all rows of a campaign: units and reservations.
+   * @param bucket only the rows of this bucket of a divided campaign; null = all
+   */
+  async sums(campaignId: string, bucket: number | null = null): Promise<RedemptionSums> {
     const { rows } = await this.database.query<RedemptionSums>(
       `select coalesce(sum(qty) filter (where status = 'reserved'), 0)::float8 as held,
          coalesce(sum(qty) filter (where status = 'redeemed'), 0)::float8 as redeemed,
-         coalesce(sum(qty) filter (where burned), 0)::float8 as burned, count(*)::float8 as reservations,
+         (coalesce(sum(qty) filter (where burned), 0) + coalesce(sum(burned_qty), 0))::float8 as burned,
+         count(*)::float8 as reservations,
          (count(*) filter (where status = 'voided'))::float8 as voided
-       from redemptions where campaign_id = $1`,
-      [campaignId],
+       from redemptions where campaign_id = $1${bucket === null ? '' : ' and redemption_bucket(redemption_id) = $2'}`,
+      bucket === null ? [campaignId] : [campaignId, bucket],
     );
     const [sums] = rows;
     if (!sums) throw new Error('an aggregate has no row');
@@ -134,7 +145,7 @@ export class RedemptionsTable {
   async byIds(ids: readonly string[]): Promise<ReadonlyMap<string, LedgerRow>> {
     if (ids.length === 0) return new Map();
     const { rows } = await this.database.query<LedgerRow & { redemption_id: string }>(
-      'select redemption_id, status, burned from redemptions where redemption_id = any($1::uuid[])',
+      'select redemption_id, status, burned, qty from redemptions where redemption_id = any($1::uuid[])',
       [ids],
     );
     return new Map(rows.map((row) => [row.redemption_id, row]));
@@ -172,27 +183,51 @@ export class RedemptionsTable {
     return rows;
   }
 
-  /** Writes a rejected reservation as `voided`, whether or not it has a row already. */
+  /**
+   * Writes a rejected reservation as `voided`, whether or not it has a row already. If it was a promotion, the place in
+   * line ends with it: Redis has promoted the user.
+   */
   async void(
     client: Queryable,
     row: Pick<
       EntryOf<'reserved'>,
-      'reservation' | 'no' | 'user' | 'order' | 'qty' | 'slot' | 'atMs' | 'code' | 'terms'
+      'reservation' | 'no' | 'user' | 'order' | 'qty' | 'slot' | 'atMs' | 'code' | 'terms' | 'lineNo'
     >,
     reason: string,
   ): Promise<void> {
     await client.query(
       `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, released_at, reason,
-         code_no, terms_version)
-       select $1::uuid, campaign_id, $3, $4, $5, $6, 'voided', ms($7), now(), $8, $9, $10 from campaigns where no = $2
-       on conflict (campaign_id, redemption_id) do update set status = 'voided', released_at = now(), reason = excluded.reason`,
-      [row.reservation, row.no, row.user, row.order, row.qty, row.slot, row.atMs, reason, row.code, row.terms],
+         code_no, terms_version, line_no)
+       select $1::uuid, campaign_id, $3, $4, $5, $6, 'voided', ms($7), now(), $8, $9, $10, nullif($11::bigint, 0)
+       from campaigns where no = $2
+       on conflict (campaign_id, redemption_id) do update set status = 'voided', released_at = now(), reason = excluded.reason,
+         burned_qty = 0`,
+      [
+        row.reservation,
+        row.no,
+        row.user,
+        row.order,
+        row.qty,
+        row.slot,
+        row.atMs,
+        reason,
+        row.code,
+        row.terms,
+        row.lineNo,
+      ],
+    );
+    if (row.lineNo === 0) return;
+    await client.query(
+      `update waiting_tickets t set status = 'promoted', ended_at = ms($3) from campaigns c
+       where c.no = $1 and t.campaign_id = c.campaign_id and t.line_no = $2 and t.status = 'waiting'`,
+      [row.no, row.lineNo, row.atMs],
     );
   }
 
   async voidExisting(client: Queryable, reservation: string, reason: string): Promise<void> {
     await client.query(
-      "update redemptions set status = 'voided', released_at = now(), reason = $2 where redemption_id = $1 and not burned",
+      `update redemptions set status = 'voided', released_at = now(), reason = $2, burned_qty = 0
+       where redemption_id = $1 and not burned`,
       [reservation, reason],
     );
   }

@@ -13,12 +13,16 @@ export type SnapshotReservation = {
   reacquired: boolean;
   lineNo: number;
   dueMs: number;
+  /** Whether the deadline was extended. */
+  extended: boolean;
   reservedMs: number;
   /** When the reservation was last paid; 0 = never. */
   redeemedMs: number;
   /** References of its payments, oldest first. */
   payments: string[];
   code: number | null;
+  /** Units that were given back while the reservation kept `qty`; null = none. */
+  reduced: { released: number; refunded: number; burned: number } | null;
   key: string | null;
   answer: string | null;
 };
@@ -53,10 +57,12 @@ export type SnapshotOrder = {
 const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint, 0)::float8`;
 
 export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned,
-  reacquired, coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs",
+  reacquired, coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs", extended,
   ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
   array_remove(payment_ref || array(select d.payment_ref from duplicate_payments d where d.reservation_id = redemption_id
     order by d.paid_at, d.payment_ref), null) as payments,
+  case when released_qty + refunded_qty > 0
+    then json_build_object('released', released_qty, 'refunded', refunded_qty, 'burned', burned_qty) end as reduced,
   idempotency_key as key, idempotency_answer as answer`;
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
   order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", device_fp as device, code_no as code,

@@ -8,6 +8,8 @@ export type WebhookEndpoint = {
   secrets: string[];
   /** null = all types */
   types: EventType[] | null;
+  /** null = all campaigns */
+  campaignIds: string[] | null;
   enabled: boolean;
   disabledReason: string | null;
   createdAt: Date;
@@ -24,15 +26,23 @@ export type WebhookEndpoint = {
  * is excluded, `upTo` is included.
  */
 export type Stretch = { replay: string | null; after: number; upTo: number };
+export type Backlog = {
+  events: number;
+  parked: number;
+  /** Why the first parked event failed; null = none is parked. */
+  parkedError: string | null;
+  replays: number;
+};
 export type RetryLimits = { firstDelayMs: number; maxDelayMs: number; giveUpMs: number };
 export type Failure = { enabled: boolean; attempts: number; disabledReason: string | null };
-export type EndpointChange = Partial<Pick<WebhookEndpoint, 'url' | 'secrets' | 'types' | 'enabled'>>;
+export type EndpointChange = Partial<Pick<WebhookEndpoint, 'url' | 'secrets' | 'types' | 'campaignIds' | 'enabled'>>;
 
 type Row = {
   endpoint_id: string;
   url: string;
   secrets: string[];
   types: EventType[] | null;
+  campaign_ids: string[] | null;
   enabled: boolean;
   disabled_reason: string | null;
   created_at: Date;
@@ -44,24 +54,21 @@ type Row = {
   last_error: string | null;
 };
 
-/** Ids that one statement computes. It takes some tenths of a second. */
-const COMPUTED_IDS = 50_000;
-
 const LATER = (parameter: string) => `now() + make_interval(secs => ${parameter}::float8 / 1000)`;
 
-/** Tables `webhook_endpoints` and `webhook_replays`. */
+/** Table `webhook_endpoints`. */
 export class WebhookEndpoints {
   constructor(readonly database: Database) {}
 
   /** Inserts an endpoint. It receives the events that happen from now on. */
   async insert(
-    endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secrets' | 'types'>,
+    endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secrets' | 'types'> & Partial<Pick<WebhookEndpoint, 'campaignIds'>>,
     client: Queryable = this.database,
   ): Promise<WebhookEndpoint> {
     const { rows } = await client.query<Row>(
-      `insert into webhook_endpoints (endpoint_id, url, secrets, types, last_seq)
-       values ($1, $2, $3, $4, (select coalesce(max(seq), 0) from outbox)) returning *`,
-      [endpoint.id, endpoint.url, endpoint.secrets, endpoint.types],
+      `insert into webhook_endpoints (endpoint_id, url, secrets, types, campaign_ids, last_seq)
+       values ($1, $2, $3, $4, $5, (select coalesce(max(seq), 0) from outbox)) returning *`,
+      [endpoint.id, endpoint.url, endpoint.secrets, endpoint.types, endpoint.campaignIds ?? null],
     );
     return only(rows.map(fromRow));
   }
@@ -80,7 +87,8 @@ export class WebhookEndpoints {
   async change(id: string, change: EndpointChange, client: Queryable): Promise<WebhookEndpoint | null> {
     const { rows } = await client.query<Row>(
       `update webhook_endpoints set url = coalesce($2, url), secrets = coalesce($3, secrets),
-         types = case when $5 then $4 else types end, enabled = coalesce($6, enabled),
+         types = case when $5 then $4 else types end,
+         campaign_ids = case when $8 then $7 else campaign_ids end, enabled = coalesce($6, enabled),
          disabled_reason = case when coalesce($6, enabled) then null else coalesce(disabled_reason, 'by an operator') end,
          attempts = 0, failing_since = null, next_attempt_at = null
        where endpoint_id = $1 returning *`,
@@ -91,6 +99,8 @@ export class WebhookEndpoints {
         change.types ?? null,
         change.types !== undefined,
         change.enabled ?? null,
+        change.campaignIds ?? null,
+        change.campaignIds !== undefined,
       ],
     );
     return rows[0] ? fromRow(rows[0]) : null;
@@ -101,60 +111,18 @@ export class WebhookEndpoints {
     return rowCount === 1;
   }
 
-  /** How many events have not been delivered, and how many replays are waiting. */
-  async backlog(endpoint: WebhookEndpoint): Promise<{ events: number; replays: number }> {
-    const { rows } = await this.database.query<{ events: number; replays: number }>(
-      `select (select count(*)::int from outbox where seq > $2 and ($3::text[] is null or type = any($3))) as events,
+  /** How many events have not been delivered, how many of them are parked, and how many replays are waiting. */
+  async backlog(endpoint: WebhookEndpoint): Promise<Backlog> {
+    const { rows } = await this.database.query<Backlog>(
+      `with parked as (select count(*)::int as events from webhook_parked where endpoint_id = $1)
+       select (select count(*)::int from outbox where seq > $2 and ($3::text[] is null or type = any($3))
+           and ($4::uuid[] is null or campaign_id = any($4))) + (select events from parked) as events,
+         (select events from parked) as parked,
+         (select last_error from webhook_parked where endpoint_id = $1 and attempts > 0 order by seq limit 1) as "parkedError",
          (select count(*)::int from webhook_replays where endpoint_id = $1) as replays`,
-      [endpoint.id, endpoint.lastSeq, endpoint.types],
+      [endpoint.id, endpoint.lastSeq, endpoint.types, endpoint.campaignIds],
     );
-    return rows[0] ?? { events: 0, replays: 0 };
-  }
-
-  /**
-   * Requests a replay of one event or of a range of events. Events that have not been delivered yet are left out,
-   * because they will be delivered anyway.
-   * @returns how many events will be delivered again
-   */
-  async replay(
-    endpoint: WebhookEndpoint,
-    wanted: { eventId: string } | { from: Date; to: Date },
-    client: Queryable,
-  ): Promise<number> {
-    const one = 'eventId' in wanted;
-    const values = one ? [await this.#seqOf(wanted.eventId, endpoint.lastSeq, client)] : [wanted.from, wanted.to];
-    const { rows } = await client.query<{ events: number }>(
-      `with wanted as (
-         select seq from outbox where seq <= $2 and ($3::text[] is null or type = any($3))
-           and ${one ? 'seq = $4' : 'occurred_at >= $4 and occurred_at < $5'}
-       ), asked as (
-         insert into webhook_replays (endpoint_id, next_seq, to_seq)
-         select $1, min(seq), max(seq) from wanted having count(*) > 0
-       )
-       select count(*)::int as events from wanted`,
-      [endpoint.id, endpoint.lastSeq, endpoint.types, ...values],
-    );
-    return rows[0]?.events ?? 0;
-  }
-
-  /**
-   * Finds an event by its id. The initial event of a reservation has no id in its row, so the ids of such rows are
-   * computed, newest first, a bounded number in each statement. This takes some seconds for a million events.
-   */
-  async #seqOf(eventId: string, upTo: number, client: Queryable): Promise<string | null> {
-    const { rows: kept } = await client.query<{ seq: string }>('select seq from outbox where event_id = $1', [eventId]);
-    if (kept[0]) return kept[0].seq;
-    const { rows: ends } = await client.query<{ seq: string | null }>('select min(seq) as seq from outbox');
-    const first = Number(ends[0]?.seq ?? Number.POSITIVE_INFINITY);
-    for (let last = upTo; last >= first; last -= COMPUTED_IDS) {
-      const { rows } = await client.query<{ seq: string }>(
-        `select seq from outbox where seq > $2 and seq <= $3 and event_id is null
-           and event_id_of(reservation_id::text, type) = $1`,
-        [eventId, last - COMPUTED_IDS, last],
-      );
-      if (rows[0]) return rows[0].seq;
-    }
-    return null;
+    return rows[0] ?? { events: 0, parked: 0, parkedError: null, replays: 0 };
   }
 
   /** Endpoints that have something to receive now and no run of deliveries. */
@@ -162,7 +130,8 @@ export class WebhookEndpoints {
     const { rows } = await this.database.query<{ endpoint_id: string }>(
       `select endpoint_id from webhook_endpoints e
        where enabled and coalesce(next_attempt_at, now()) <= now() and coalesce(leased_until, now()) <= now()
-         and (last_seq < $1 or exists (select 1 from webhook_replays r where r.endpoint_id = e.endpoint_id))`,
+         and (last_seq < $1 or exists (select 1 from webhook_replays r where r.endpoint_id = e.endpoint_id)
+           or exists (select 1 from webhook_parked p where p.endpoint_id = e.endpoint_id and p.next_attempt_at <= now()))`,
       [lastSeq],
     );
     return rows.map(({ endpoint_id }) => endpoint_id);
@@ -233,6 +202,27 @@ export class WebhookEndpoints {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
+  /** Extends the lease. @returns null when another run holds the endpoint, or it is disabled or deleted */
+  async extend(id: string, lease: string, leaseMs: number): Promise<WebhookEndpoint | null> {
+    const { rows } = await this.database.query<Row>(
+      `update webhook_endpoints set leased_until = ${LATER('$3')} where endpoint_id = $1 and lease = $2 and enabled
+       returning *`,
+      [id, lease, leaseMs],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Records that the endpoint has received an event out of its order. @returns as `extend` */
+  async delivered(id: string, lease: string, leaseMs: number): Promise<WebhookEndpoint | null> {
+    const { rows } = await this.database.query<Row>(
+      `update webhook_endpoints set leased_until = ${LATER('$3')}, last_delivered_at = now(), attempts = 0,
+         failing_since = null, last_error = null
+       where endpoint_id = $1 and lease = $2 and enabled returning *`,
+      [id, lease, leaseMs],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
   /**
    * Records a failed delivery. The delay before the next attempt doubles. After `giveUpMs` of failures, the endpoint is
    * disabled.
@@ -258,6 +248,16 @@ export class WebhookEndpoints {
       [id, lease, reason],
     );
   }
+
+  /** Disables an endpoint that has accepted no event for `silentMs`. */
+  async disableSilent(id: string, lease: string, reason: string, silentMs: number): Promise<void> {
+    await this.database.query(
+      `update webhook_endpoints set enabled = false, disabled_reason = $3, last_error = $3, lease = null, leased_until = null
+       where endpoint_id = $1 and lease = $2
+         and coalesce(last_delivered_at, created_at) <= now() - make_interval(secs => $4::float8 / 1000)`,
+      [id, lease, reason, silentMs],
+    );
+  }
 }
 
 const GIVEN_UP = `(coalesce(failing_since, now()) <= now() - make_interval(secs => $6::float8 / 1000))`;
@@ -273,6 +273,7 @@ function fromRow(row: Row): WebhookEndpoint {
     url: row.url,
     secrets: row.secrets,
     types: row.types,
+    campaignIds: row.campaign_ids,
     enabled: row.enabled,
     disabledReason: row.disabled_reason,
     createdAt: row.created_at,

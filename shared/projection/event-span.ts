@@ -1,4 +1,4 @@
-import { RECORDS_VERSION } from '../postgres/journal-histories.js';
+import { RECORDS_VERSION } from '../postgres/heartbeats.js';
 import type { Queryable } from '../postgres/pool.js';
 
 /** The position of a transaction's events in the outbox. `after`: the last event before them; 0 = none. */

@@ -130,6 +130,7 @@ export class EventWriter {
           qty: entry.qty,
           discount: terms.discount,
           device_fp: entry.device || null,
+          ...(entry.metadata ? { metadata: JSON.parse(entry.metadata) } : {}),
           ...data,
         },
       });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { EventType, OwnDataOf } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
+import { campaignOfNumber } from '../domain/buckets.js';
 import { ContractError } from '../errors/faults.js';
 
 /** An event before Postgres adds the fields of the redemption and its campaign. */
@@ -25,7 +26,28 @@ export type NewEvent = {
 
 /** The events of a batch of journal entries, in order. Joining and leaving the line make no events. */
 export function eventsOf(entries: readonly JournalEntry[]): NewEvent[] {
-  return entries.flatMap(eventsOfEntry);
+  return entries.flatMap((entry, position) => {
+    const events = eventsOfEntry(entry);
+    return events.length > 0 && (entry.kind === 'extended' || entry.kind === 'paid_again')
+      ? withQty(events, qtyBeforeReduction(entries, entry.reservation, position))
+      : events;
+  });
+}
+
+/**
+ * The units that a reservation has at a position of a batch, if it gives back units later in the batch. Its row already
+ * has the number after the batch. null = it gives back nothing later, so the row has the number.
+ */
+function qtyBeforeReduction(entries: readonly JournalEntry[], reservation: string, position: number): number | null {
+  for (let i = position + 1; i < entries.length; i += 1) {
+    const later = entries[i];
+    if (later?.kind === 'reduced' && later.reservation === reservation) return later.before;
+  }
+  return null;
+}
+
+function withQty(events: NewEvent[], qty: number | null): NewEvent[] {
+  return qty === null ? events : events.map((event) => ({ ...event, data: { ...event.data, qty } }));
 }
 
 /** The event of a reservation that Postgres rejected (worker/persist/refused-entries.ts). */
@@ -60,13 +82,33 @@ export function rejectedEvent({ journalId, fields }: RawEntry, reason: string): 
   const type = 'dev.doorbuster.campaign.change_rejected.v1';
   return {
     type,
-    no: Number(fields.no ?? 0),
+    no: campaignOfNumber(Number(fields.no ?? 0)),
     reservation: null,
     once: `rejected ${journalId}`,
     atMs: null,
     trace: '',
     data,
   };
+}
+
+/**
+ * The event of a payment for a reservation that has ended. Two events of a provider about one payment make it once.
+ * @param eventId identifies a payment without a reference
+ */
+export function paymentLateEvent(
+  at: { campaignNo: number; id: string },
+  provider: string,
+  paymentRef: string,
+  eventId: string,
+): NewEvent {
+  const type = 'dev.doorbuster.payment.late.v1';
+  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider };
+  const digest = createHash('sha256')
+    .update(`${provider} ${paymentRef || eventId}`)
+    .digest('hex');
+  const { id } = at;
+  const no = campaignOfNumber(at.campaignNo);
+  return { type, no, reservation: id, once: `${id} ${digest}`, atMs: null, trace: '', data };
 }
 
 function eventsOfEntry(entry: JournalEntry): NewEvent[] {
@@ -86,16 +128,28 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
     case 'expired':
     case 'voided':
       return [about(entry, `dev.doorbuster.redemption.${entry.kind}.v1`, { reason: entry.reason || null })];
+    case 'extended':
+      return [
+        about(entry, 'dev.doorbuster.redemption.extended.v1', { pay_before: new Date(entry.dueMs).toISOString() }),
+      ];
+    case 'reduced':
+      return [reductionOf(entry)];
     case 'refunded':
       return [about(entry, 'dev.doorbuster.redemption.refunded.v1', { burned: entry.burned })];
     case 'status':
-      return [ofCampaign(entry, statusType(entry), { before: entry.before, status: entry.status })];
+      // Bucket 0 speaks for the campaign.
+      return entry.bucket !== undefined
+        ? []
+        : [ofCampaign(entry, statusType(entry), { before: entry.before, status: entry.status })];
     case 'restocked':
       return [
         ofCampaign(entry, 'dev.doorbuster.campaign.restocked.v1', { delta: entry.delta, total_limit: entry.total }),
       ];
     case 'line_closed':
-      return [ofCampaign(entry, 'dev.doorbuster.campaign.line_closed.v1', {})];
+      return entry.bucket !== undefined ? [] : [ofCampaign(entry, 'dev.doorbuster.campaign.line_closed.v1', {})];
+    case 'sealed':
+    case 'moved_out':
+    case 'moved_in':
     case 'queued':
     case 'left':
     case 'answered':
@@ -103,6 +157,19 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
     default:
       return entry satisfies never;
   }
+}
+
+/**
+ * A reservation is reduced several times, to fewer units each time. So the units that are left identify the event, and
+ * a consumer that has the event ignores a restated one.
+ */
+function reductionOf(entry: EntryOf<'reduced'>): NewEvent {
+  const { reservation, before, qty, ending, reason } = entry;
+  const data = {
+    ...{ qty, previous_qty: before, refunded: ending !== 'released', burned: ending === 'burned' },
+    reason: reason || null,
+  };
+  return { ...about(entry, 'dev.doorbuster.redemption.reduced.v1', data), once: `${reservation} keeps ${qty}` };
 }
 
 type Begun = AboutReservation & Pick<EntryOf<'reserved'>, 'dueMs' | 'lineNo' | 'state'>;

@@ -6,6 +6,8 @@ import type { NewEvent } from './events-of-entries.js';
 
 const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
 const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
+const EXTENDED: EventType = 'dev.doorbuster.redemption.extended.v1';
+const DUPLICATED: EventType = 'dev.doorbuster.payment.duplicated.v1';
 
 // `offset 0` makes the planner look up each row in the partition of its campaign, instead of reading all partitions.
 const INSERT = `
@@ -18,13 +20,14 @@ const INSERT = `
         then jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id) || n.data end,
       n.reservation,
       case when n.reservation is not null
-        then case when n.initial then '{}'::jsonb else n.data end
+        then case when n.type in ('${EXTENDED}', '${DUPLICATED}') then jsonb_build_object('qty', r.qty) else '{}' end
+          || case when n.initial then '{}'::jsonb else n.data end
           || case when t.version is null then jsonb_build_object('discount', c.discount) else '{}' end end
     from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
       with ordinality as n(type, no, reservation, once, at, trace, data, initial, is_new, position)
     join campaigns c on c.no = n.no
-    left join lateral (select redemption_id, campaign_id, terms_version, status, pay_before, reserved_at from redemptions
-      where campaign_id = c.campaign_id and redemption_id = n.reservation offset 0) r on true
+    left join lateral (select redemption_id, campaign_id, terms_version, status, pay_before, reserved_at, qty
+      from redemptions where campaign_id = c.campaign_id and redemption_id = n.reservation offset 0) r on true
     left join campaign_terms t on t.campaign_id = r.campaign_id and t.version = r.terms_version
     where n.reservation is null or n.is_new or (r.redemption_id is not null and case
       when r.status = 'voided' and exists (select 1 from outbox o where o.event_id = event_id_of(n.once, '${VOIDED}'))
@@ -56,6 +59,9 @@ const INSERT_INITIAL = `
  * The outbox stores only those fields of an event about a reservation that its rows lack (view `outbox_events`). Event
  * ids are unique, so an event is published once, and none follows `voided`. An initial event of a new row needs no id,
  * because its row is unique.
+ *
+ * Units may be given back before or after an extension or a further payment. So these events store the quantity of
+ * their time: that of the row, unless the event has one.
  * @param rowsAreNew whether this transaction has inserted the row of each reservation with an initial event
  * @returns null when nothing was written
  */

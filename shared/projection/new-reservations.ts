@@ -51,11 +51,14 @@ const FIELDS = [
   'stacking',
 ] as const satisfies readonly (keyof NewReservation)[];
 
-/** Whether a batch only makes reservations, each once and none from the line. Most batches of a sale do. */
+/**
+ * Whether a batch only makes reservations, each once, none from the line and none with metadata. Most batches of a sale
+ * do.
+ */
 export function areNewReservations(entries: readonly JournalEntry[]): entries is readonly NewReservation[] {
   const seen = new Set<string>();
   for (const entry of entries) {
-    if (entry.kind !== 'reserved' || entry.lineNo > 0) return false;
+    if (entry.kind !== 'reserved' || entry.lineNo > 0 || entry.metadata) return false;
     seen.add(entry.reservation);
   }
   return seen.size === entries.length;

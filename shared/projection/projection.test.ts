@@ -25,6 +25,7 @@ const reserved = (reservation: string, more: Partial<EntryOf<'reserved'>> = {}):
   device: 'phone',
   trace: 'trace-1',
   stacking: null,
+  metadata: null,
   ...more,
 });
 const queued = (lineNo: number, more: Partial<EntryOf<'queued'>> = {}): EntryOf<'queued'> => ({
@@ -41,6 +42,7 @@ const queued = (lineNo: number, more: Partial<EntryOf<'queued'>> = {}): EntryOf<
   device: '',
   trace: '',
   stacking: null,
+  metadata: null,
   ...more,
 });
 const redeemed = (reservation: string, more: Partial<EntryOf<'redeemed'>> = {}): EntryOf<'redeemed'> => ({
@@ -97,6 +99,8 @@ const nothing = {
   refundedMs: null,
   reason: null,
   payment: null,
+  extendedToMs: null,
+  kept: null,
 };
 
 test('nothing leaves nothing', () => {
@@ -105,14 +109,60 @@ test('nothing leaves nothing', () => {
     redemptionChanges: [],
     newTickets: [],
     ticketChanges: [],
+    revokedPlaces: [],
     statuses: new Map(),
     begun: new Map(),
     closedLines: new Map(),
     added: new Map(),
+    addedTo: [],
+    sealed: [],
+    movedOut: [],
+    movedIn: [],
     answers: [],
     furtherPayments: [],
     audit: [],
   });
+});
+
+test('a place that the service ended alone is told apart from one that its user left, and from the end of a line', () => {
+  const ended = (lineNo: number, more: Pick<EntryOf<'left'>, 'ending' | 'reason'>) =>
+    ({ ...left(lineNo), ...more }) as JournalEntry;
+  const { revokedPlaces, ticketChanges } = projectEntries([
+    ended(1, { ending: 'left', reason: '' }),
+    ended(2, { ending: 'left', reason: 'absent' }),
+    ended(3, { ending: 'closed', reason: 'unservable' }),
+    ended(4, { ending: 'closed', reason: '' }),
+    ended(5, { ending: 'closed', reason: 'limit_reached' }),
+    ended(6, { ending: 'closed', reason: 'not_waiting' }),
+  ]);
+  expect(ticketChanges).toHaveLength(6);
+  expect(revokedPlaces).toEqual([
+    { no: 7, lineNo: 2 },
+    { no: 7, lineNo: 3 },
+  ]);
+});
+
+test('bucket 0 speaks for a divided campaign, and each bucket for its line and its units', () => {
+  const at = { no: 7, atMs: 5 };
+  const status = {
+    kind: 'status',
+    action: 'close',
+    before: 'open',
+    status: 'closed',
+    actor: 'ann',
+    request: 'r',
+  } as const;
+  const folded = projectEntries([
+    { ...at, journalId: '1-1', bucket: 3, ...status },
+    { ...at, journalId: '1-2', bucket: 3, kind: 'sealed' },
+    { ...at, journalId: '1-3', bucket: 3, kind: 'moved_out', to: 4, units: 2, out: 9, codes: [4, 8] },
+    { ...at, journalId: '1-4', bucket: 3, kind: 'moved_in', from: 5, units: 1, out: 8 },
+  ]);
+  expect([folded.statuses.size, folded.audit]).toEqual([0, []]);
+  expect(folded.closedLines.get(7)).toMatchObject({ bucket: 3 });
+  expect(folded.sealed).toEqual([{ ...at, bucket: 3 }]);
+  expect(folded.movedOut).toEqual([{ ...at, from: 3, to: 4, units: 2, out: 9, codes: [4, 8] }]);
+  expect(folded.movedIn).toEqual([{ ...at, from: 5, to: 3, units: 1, out: 8, codes: [] }]);
 });
 
 test('a new reservation is one row', () => {
@@ -122,6 +172,31 @@ test('a new reservation is one row', () => {
   const { kind: _kind, journalId: _journalId, state: _state, ...said } = entry;
   expect(newRedemptions).toEqual([{ ...said, ...nothing, slot: 1, status: 'reserved' }]);
   expect(redemptionChanges).toEqual([]);
+});
+
+test('an extended reservation has its new deadline, in a new row and in a change', () => {
+  const extended: JournalEntry = { ...base(), kind: 'extended', reservation: 'r1', dueMs: 19_000, trace: '' };
+  expect(projectEntries([reserved('r1'), extended])).toMatchObject({
+    newRedemptions: [{ extendedToMs: 19_000, status: 'reserved' }],
+    redemptionChanges: [],
+  });
+  expect(projectEntries([extended]).redemptionChanges).toEqual([
+    { ...nothing, reservation: 'r1', extendedToMs: 19_000 },
+  ]);
+});
+
+test('a reduced reservation has the units that are left, in a new row and in a change', () => {
+  const reduced = (qty: number, released: number, refunded: number): EntryOf<'reduced'> => ({
+    ...{ ...base(), kind: 'reduced', reservation: 'r1', before: 9, qty, ending: 'released', released, refunded },
+    ...{ burned: refunded, reason: '', trace: '' },
+  });
+  const last = reduced(4, 3, 2);
+  const kept = { qty: 4, released: 3, refunded: 2, burned: 2, atMs: last.atMs };
+  expect(projectEntries([reserved('r1', { qty: 9 }), reduced(6, 3, 0), redeemed('r1'), last])).toMatchObject({
+    newRedemptions: [{ qty: 4, kept, status: 'redeemed' }],
+    redemptionChanges: [],
+  });
+  expect(projectEntries([reduced(6, 3, 0), last]).redemptionChanges).toEqual([{ ...nothing, reservation: 'r1', kept }]);
 });
 
 test('what needs no payment is redeemed when it is reserved', () => {
@@ -266,11 +341,12 @@ test('leaves the entries as they are', () => {
 });
 
 test('a promotion takes part in its order as its place did, when the place is in the same batch', () => {
-  const place = queued(1, { stacking: 'exclusive' });
+  const place = queued(1, { stacking: 'exclusive', metadata: '{"cart":"1"}' });
   const { newRedemptions } = projectEntries([
     place,
     reserved('r1', { lineNo: 1 }),
     reserved('r2', { stacking: 'combines' }),
   ]);
   expect(newRedemptions.map(({ stacking }) => stacking)).toEqual(['exclusive', 'combines']);
+  expect(newRedemptions.map(({ metadata }) => metadata)).toEqual(['{"cart":"1"}', null]);
 });

@@ -22,7 +22,14 @@ export type RedemptionChange = {
   refundedMs: number | null;
   reason: string | null;
   payment: string | null;
+  /** The new deadline, if it was extended. */
+  extendedToMs: number | null;
+  /** The units that the reservation has kept, if some were given back. */
+  kept: KeptUnits | null;
 };
+
+/** Units of a reservation after some were given back, and how many were. */
+export type KeptUnits = { qty: number; released: number; refunded: number; burned: number; atMs: number };
 
 export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketChange;
 export type TicketChange = {
@@ -32,8 +39,21 @@ export type TicketChange = {
   endedMs: number | null;
 };
 
+export type RevokedPlace = { no: number; lineNo: number };
+
 /** An idempotency record that no other row contains. */
 export type IdempotencyRow = { no: number; key: string; answer: string; atMs: number };
+
+/** Units and codes that leave a bucket for another one, or arrive there. `codes`: empty when they arrive. */
+export type StockTransfer = {
+  no: number;
+  from: number;
+  to: number;
+  units: number;
+  out: number;
+  atMs: number;
+  codes: readonly number[];
+};
 
 /** A payment for a reservation that is paid already. */
 export type FurtherPayment = { no: number; reservation: string; payment: string; atMs: number };
@@ -54,14 +74,21 @@ export type Projection = {
   redemptionChanges: RedemptionChange[];
   newTickets: NewTicket[];
   ticketChanges: TicketChange[];
+  /** Places that the service ended alone, not with their line, and not by anything that the user did. */
+  revokedPlaces: RevokedPlace[];
   /** Campaign number → status at the end of the batch. */
   statuses: Map<number, CampaignStatus>;
   /** Campaign number → ms at which an operator opened it. */
   begun: Map<number, number>;
   /** Campaign number → units that the batch added (negative: removed). */
   added: Map<number, number>;
-  /** Campaign number → the last line number that no longer waits, and since when (ms). */
-  closedLines: Map<number, { upTo: number; atMs: number }>;
+  /** The same by bucket, for the campaigns that are divided. */
+  addedTo: { no: number; bucket: number; units: number }[];
+  sealed: { no: number; bucket: number; atMs: number }[];
+  movedOut: StockTransfer[];
+  movedIn: StockTransfer[];
+  /** Campaign number → the last line number that no longer waits, since when (ms), and in which bucket. */
+  closedLines: Map<number, { upTo: number; atMs: number; bucket: number }>;
   answers: IdempotencyRow[];
   furtherPayments: FurtherPayment[];
   audit: AuditRow[];
@@ -81,10 +108,15 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   const redemptionChanges = new Map<string, RedemptionChange>();
   const newTickets = new Map<string, NewTicket>();
   const ticketChanges = new Map<string, TicketChange>();
+  const revokedPlaces: RevokedPlace[] = [];
   const statuses = new Map<number, CampaignStatus>();
   const begun = new Map<number, number>();
   const added = new Map<number, number>();
   const closedLines: Projection['closedLines'] = new Map();
+  const addedTo: Projection['addedTo'] = [];
+  const sealed: Projection['sealed'] = [];
+  const movedOut: StockTransfer[] = [];
+  const movedIn: StockTransfer[] = [];
   const answers: IdempotencyRow[] = [];
   const furtherPayments: FurtherPayment[] = [];
   const audit: AuditRow[] = [];
@@ -95,6 +127,14 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     const change = unchanged(no, reservation);
     redemptionChanges.set(reservation, change);
     return change;
+  };
+  const reduce = (entry: EntryOf<'reduced'>): void => {
+    const { qty, released, refunded, burned, atMs } = entry;
+    const row = newRedemptions.get(entry.reservation);
+    // The row is inserted with the units that are left, because users in line may have got the others.
+    // A restated reservation has this number already, and its reductions count down to it.
+    if (row) row.qty = Math.min(row.qty, qty);
+    changeOf(entry).kept = { qty, released, refunded, burned, atMs };
   };
   const ticketOf = (no: number, lineNo: number): TicketChange => {
     const id = `${no}/${lineNo}`;
@@ -118,9 +158,11 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         break;
       case 'left':
         Object.assign(ticketOf(entry.no, entry.lineNo), { status: entry.ending, endedMs: entry.atMs });
+        if (entry.reason === 'absent' || entry.reason === 'unservable')
+          revokedPlaces.push({ no: entry.no, lineNo: entry.lineNo });
         break;
       case 'line_closed':
-        closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs });
+        closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs, bucket: entry.bucket ?? 0 });
         break;
       case 'redeemed':
         Object.assign(changeOf(entry), {
@@ -130,6 +172,12 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           redeemedMs: entry.atMs,
           payment: entry.payment || null,
         });
+        break;
+      case 'extended':
+        changeOf(entry).extendedToMs = entry.dueMs;
+        break;
+      case 'reduced':
+        reduce(entry);
         break;
       case 'paid_again':
         furtherPayments.push({
@@ -156,6 +204,16 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         });
         break;
       case 'status':
+        // Each bucket has its status in Redis; bucket 0 speaks for the campaign.
+        if (entry.bucket !== undefined) {
+          if (entry.status === 'closed')
+            closedLines.set(entry.no, {
+              upTo: Number.MAX_SAFE_INTEGER,
+              atMs: entry.atMs,
+              bucket: entry.bucket,
+            });
+          break;
+        }
         statuses.set(entry.no, entry.status);
         if (entry.action === 'open') begun.set(entry.no, entry.atMs);
         audit.push({
@@ -170,6 +228,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         break;
       case 'restocked':
         added.set(entry.no, (added.get(entry.no) ?? 0) + entry.delta);
+        addedTo.push({ no: entry.no, bucket: entry.bucket ?? 0, units: entry.delta });
         audit.push({
           atMs: entry.atMs,
           actor: entry.actor,
@@ -179,6 +238,15 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           after: { total_limit: entry.total },
           request: entry.request,
         });
+        break;
+      case 'sealed':
+        sealed.push({ no: entry.no, bucket: entry.bucket ?? 0, atMs: entry.atMs });
+        break;
+      case 'moved_out':
+        movedOut.push(transferOf(entry, entry.bucket ?? 0, entry.to, entry.codes));
+        break;
+      case 'moved_in':
+        movedIn.push(transferOf(entry, entry.from, entry.bucket ?? 0, []));
         break;
       case 'answered':
         answers.push({ no: entry.no, key: entry.key, answer: entry.answer, atMs: entry.atMs });
@@ -192,14 +260,28 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     redemptionChanges: [...redemptionChanges.values()],
     newTickets: [...newTickets.values()],
     ticketChanges: [...ticketChanges.values()],
+    revokedPlaces,
     statuses,
     begun,
     added,
+    addedTo,
+    sealed,
+    movedOut,
+    movedIn,
     closedLines,
     answers,
     furtherPayments,
     audit,
   };
+}
+
+function transferOf(
+  { no, units, out, atMs }: EntryOf<'moved_out' | 'moved_in'>,
+  from: number,
+  to: number,
+  codes: readonly number[],
+): StockTransfer {
+  return { no, from, to, units, out, atMs, codes };
 }
 
 /**
@@ -224,6 +306,7 @@ function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRed
     device: entry.device,
     trace: entry.trace,
     stacking: entry.stacking ?? place?.stacking ?? null,
+    metadata: entry.metadata ?? place?.metadata ?? null,
     status: entry.state,
     burned: null,
     reacquired: null,
@@ -232,6 +315,8 @@ function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRed
     refundedMs: null,
     reason: null,
     payment: null,
+    extendedToMs: null,
+    kept: null,
   };
 }
 
@@ -248,5 +333,7 @@ function unchanged(no: number, reservation: string): RedemptionChange {
     refundedMs: null,
     reason: null,
     payment: null,
+    extendedToMs: null,
+    kept: null,
   };
 }

@@ -1,7 +1,10 @@
 import type { Queryable } from '../postgres/pool.js';
+import { markEndedPlaces } from '../postgres/push-subscriptions.js';
 import { answerOwner } from '../postgres/snapshot.js';
 import { insertRedemptions } from './new-redemptions.js';
 import type { NewTicket, Projection, RedemptionChange, TicketChange } from './projection.js';
+import { addToBuckets, moveIn, moveOut, sealBuckets } from './write-buckets.js';
+import { writeReductions } from './write-reductions.js';
 
 /** A change of a reservation that is not in Postgres: the entry that made the reservation is missing. */
 export class UnknownReservations extends Error {
@@ -22,23 +25,40 @@ export class UnknownCampaigns extends Error {
 /**
  * Writes a folded batch in the caller's transaction, with one statement for each table. Reservations that end are
  * written before those that begin, so that a unit which passed from one user to another within the batch never counts
- * twice against the cap.
+ * twice against the cap. For the same reason units arrive in a bucket first, and leave it last. Places are written
+ * before the reservations of their users, because a trigger computes how long each user waited.
  * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
  * @returns whether every reservation of the batch is new
  * @throws UnknownReservations, UnknownCampaigns when the row of a change does not exist
+ * @throws TransferNotOut when units arrive that have not left
  */
 export async function writeProjection(client: Queryable, batch: Projection): Promise<boolean> {
   await assertCampaigns(client, batch);
   const raised = [...batch.added].filter(([, units]) => units > 0);
   const lowered = [...batch.added].filter(([, units]) => units < 0);
   await addUnits(client, raised);
+  await addToBuckets(
+    client,
+    batch.addedTo.filter(({ units }) => units > 0),
+  );
+  await moveIn(client, batch.movedIn);
+  // First, because a late payment in the same batch may have taken the units.
+  await writeReductions(client, batch.redemptionChanges);
   await changeRedemptions(client, batch.redemptionChanges);
-  const inserted = await insertRedemptions(client, batch.newRedemptions);
-  await keepFurtherPayments(client, batch.furtherPayments);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
+  const inserted = await insertRedemptions(client, batch.newRedemptions);
+  await writeReductions(client, batch.newRedemptions);
+  await keepFurtherPayments(client, batch.furtherPayments);
   await closeLines(client, [...batch.closedLines]);
+  if (batch.revokedPlaces.length > 0) await markEndedPlaces(client, batch.revokedPlaces);
   await addUnits(client, lowered);
+  await addToBuckets(
+    client,
+    batch.addedTo.filter(({ units }) => units < 0),
+  );
+  await moveOut(client, batch.movedOut);
+  await sealBuckets(client, batch.sealed);
   await setStatuses(client, [...batch.statuses]);
   await setBeginnings(client, [...batch.begun]);
   await insertAnswers(client, batch.answers);
@@ -54,15 +74,17 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
     `with change as (
        select c.*, k.campaign_id
        from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
-         $8::bigint[], $9::text[], $10::text[], $11::int[])
-         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment, no)
+         $8::bigint[], $9::text[], $10::text[], $11::int[], $12::bigint[])
+         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment, no, extended)
        left join campaigns k on k.no = c.no
      ), changed as (
        update redemptions r set
          status = coalesce(c.status, r.status), slot = coalesce(c.slot, r.slot), burned = coalesce(c.burned, r.burned),
          reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemed), r.redeemed_at),
          released_at = coalesce(ms(c.released), r.released_at), refunded_at = coalesce(ms(c.refunded), r.refunded_at),
-         reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref)
+         reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref),
+         pay_before = coalesce(ms(c.extended), r.pay_before), extended = r.extended or c.extended is not null,
+         burned_qty = case when c.status = 'voided' then 0 else r.burned_qty end
        from change c where r.campaign_id = c.campaign_id and r.redemption_id = c.id and r.status <> 'voided'
        returning r.redemption_id
      )
@@ -80,6 +102,7 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
       column('reason'),
       column('payment'),
       column('no'),
+      column('extendedToMs'),
     ],
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
@@ -125,12 +148,12 @@ async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): 
   const column = <Key extends keyof NewTicket>(key: Key) => tickets.map((ticket) => ticket[key]);
   await client.query(
     `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
-       device_fp, idempotency_key, idempotency_answer, trace, code_no, stacking)
+       device_fp, idempotency_key, idempotency_answer, trace, code_no, stacking, metadata)
      select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
-       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code, n.stacking
+       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code, n.stacking, n.metadata
      from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[])
-       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code, stacking)
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[], $16::jsonb[])
+       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code, stacking, metadata)
      left join campaigns c on c.no = n.no
      on conflict (campaign_id, line_no) do nothing`,
     [
@@ -149,6 +172,7 @@ async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): 
       column('trace'),
       column('code'),
       column('stacking'),
+      column('metadata'),
     ],
   );
 }
@@ -220,6 +244,7 @@ async function assertCampaigns(client: Queryable, batch: Projection): Promise<vo
     ...batch.ticketChanges.map(({ no }) => no),
     ...batch.closedLines.keys(),
     ...batch.answers.map(({ no }) => no),
+    ...[...batch.sealed, ...batch.movedOut, ...batch.movedIn].map(({ no }) => no),
   ]);
   if (changed.size === 0) return;
   const { rows } = await client.query<{ no: number }>(
@@ -252,14 +277,21 @@ async function setStatuses(client: Queryable, statuses: readonly [number, string
 /** Ends the tickets that still wait in closed lines, including tickets of the same batch. */
 async function closeLines(
   client: Queryable,
-  lines: readonly [number, { upTo: number; atMs: number }][],
+  lines: readonly [number, { upTo: number; atMs: number; bucket: number }][],
 ): Promise<void> {
   if (lines.length === 0) return;
   await client.query(
     `update waiting_tickets t set status = 'closed', ended_at = ms(n.at)
-     from unnest($1::int[], $2::bigint[], $3::bigint[]) as n(no, up_to, at) join campaigns c on c.no = n.no
-     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.up_to`,
-    [lines.map(([no]) => no), lines.map(([, { upTo }]) => upTo), lines.map(([, { atMs }]) => atMs)],
+     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) as n(no, up_to, at, bucket)
+     join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.up_to
+       and (c.buckets = 1 or redemption_bucket(t.reservation_id) = n.bucket)`,
+    [
+      lines.map(([no]) => no),
+      lines.map(([, { upTo }]) => upTo),
+      lines.map(([, { atMs }]) => atMs),
+      lines.map(([, { bucket }]) => bucket),
+    ],
   );
 }
 

@@ -56,6 +56,22 @@ export class EventStream {
   }
 
   /**
+   * Removes the events for which `matches` holds. A consumer that has not read them yet does not get them.
+   * @returns how many were removed
+   */
+  async remove(matches: (event: StreamEvent) => boolean, batch: number): Promise<number> {
+    let removed = 0;
+    for await (const events of this.entries(batch)) {
+      const ids = events.filter(matches).map(({ seq }) => `${seq}-0`);
+      if (ids.length === 0) continue;
+      removed += await this.redis.xdel(keys.events, ...ids).catch((error: unknown) => {
+        throw EngineUnavailable.from('redis', error);
+      });
+    }
+    return removed;
+  }
+
+  /**
    * Appends events in their order, all or none: a full Redis rejects the script, so there is never a gap. Events that
    * another publisher has already appended are skipped.
    * @param after `seq` that the last event of the stream must have; null = any

@@ -1,4 +1,5 @@
 import type { JournalEntry, JournalKind, LeftReason, RawEntry } from '../contracts/journal.js';
+import { bucketOfNumber, campaignOfNumber } from '../domain/buckets.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import { ContractError } from '../errors/faults.js';
 import { compareJournalIds } from './journal-ids.js';
@@ -29,6 +30,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     device: word(f, 'device'),
     trace: word(f, 'trace'),
     stacking: f.stacking || null,
+    metadata: f.metadata || null,
   }),
   queued: (f) => ({
     kind: 'queued',
@@ -43,6 +45,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     device: word(f, 'device'),
     trace: word(f, 'trace'),
     stacking: f.stacking || null,
+    metadata: f.metadata || null,
   }),
   redeemed: (f) => ({
     kind: 'redeemed',
@@ -59,6 +62,24 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     kind: 'refunded',
     reservation: word(f, 'reservation'),
     burned: word(f, 'burned') === '1',
+    trace: word(f, 'trace'),
+  }),
+  reduced: (f) => ({
+    kind: 'reduced',
+    reservation: word(f, 'reservation'),
+    before: whole(f, 'before'),
+    qty: whole(f, 'qty'),
+    ending: f.ending === 'released' ? 'released' : f.ending === 'burned' ? 'burned' : 'refunded',
+    released: whole(f, 'released'),
+    refunded: whole(f, 'refunded'),
+    burned: whole(f, 'burned'),
+    reason: word(f, 'reason'),
+    trace: word(f, 'trace'),
+  }),
+  extended: (f) => ({
+    kind: 'extended',
+    reservation: word(f, 'reservation'),
+    dueMs: whole(f, 'due'),
     trace: word(f, 'trace'),
   }),
   paid_again: (f) => ({
@@ -88,6 +109,12 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     request: word(f, 'request'),
     ...(f.reason ? { reason: f.reason } : {}),
   }),
+  sealed: () => ({ kind: 'sealed' }),
+  moved_out: (f) => ({
+    ...{ kind: 'moved_out', to: whole(f, 'to'), units: whole(f, 'units'), out: whole(f, 'out') },
+    codes: f.codes ? f.codes.split(',').map(Number) : [],
+  }),
+  moved_in: (f) => ({ kind: 'moved_in', from: whole(f, 'from'), units: whole(f, 'units'), out: whole(f, 'out') }),
   restocked: (f) => ({
     kind: 'restocked',
     delta: whole(f, 'delta'),
@@ -98,6 +125,11 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
   }),
 };
 
+/** Kinds of entries without a reservation, which would name the bucket. */
+const OF_BUCKETS: ReadonlySet<string> = new Set<JournalKind>([
+  ...(['status', 'restocked', 'line_closed', 'sealed', 'moved_out', 'moved_in'] as const),
+]);
+
 /** Decodes an entry. @throws ContractError if this version does not know its format */
 export function decodeEntry(raw: RawEntry): JournalEntry {
   if (raw instanceof PackedPromise) return raw.decode();
@@ -105,7 +137,10 @@ export function decodeEntry(raw: RawEntry): JournalEntry {
   const kind = fields.kind as JournalKind;
   const decode = Object.hasOwn(decoders, kind) ? decoders[kind] : undefined;
   if (!decode) throw new ContractError(`journal entry ${journalId} has the unknown kind ${fields.kind}`);
-  return { journalId, no: whole(fields, 'no'), atMs: whole(fields, 'at'), ...decode(fields) } as JournalEntry;
+  const no = whole(fields, 'no');
+  const entry = { journalId, no: campaignOfNumber(no), atMs: whole(fields, 'at'), ...decode(fields) } as JournalEntry;
+  if (no !== entry.no && OF_BUCKETS.has(kind)) entry.bucket = bucketOfNumber(no);
+  return entry;
 }
 
 /** Parses an entry in the format that scripts return: a flat JSON array of the id and the fields. */

@@ -27,13 +27,14 @@ export const KEY_DOCS = {
   termsNotifications: 'channel · product id of a campaign whose terms have changed.',
   persisted: 'channel · last journal id that Postgres has committed.',
   campaign:
-    'hash · terms and counters of a campaign; with the used codes, all that remains of an archived one (`archived`: the name of the pass).',
-  usedCodes: 'string · bitmap: bit n - 1 = code number n is used.',
+    'hash · terms and counters of a campaign, or of its bucket in this shard; with the used codes, all that remains of an archived one (`archived`: the name of the pass).',
+  usedCodes: 'string · bitmap: bit n - 1 = code number n is used, or another bucket may give it.',
   once: 'string · a used one-time token, until it expires.',
   people: 'hash · user → packed person: state, taken slots, line number, quantity, reservation, code.',
-  reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code.',
+  reservations:
+    'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code; and the units that it gave back, if any.',
   payments:
-    'hash · reservation id → references of its payments as JSON, the first one first; only for payments with a reference.',
+    'hash · reservation id → references of its payments as JSON, the first one first; only for payments with a reference. An empty list marks a reservation whose deadline was extended.',
   deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
   line: 'sorted set · user by line number, a counter of the script; plus 2^52 for users who stepped back.',
   presence:
@@ -44,7 +45,8 @@ export const KEY_DOCS = {
   idempotency:
     'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
   requests:
-    'list · users and idempotency keys of promises that were persisted in one hour, one JSON text for each batch; kept as long as their records.',
+    'list · users and idempotency keys of promises of a campaign, by its number, that were persisted in a period of six hours, one JSON text for each batch; kept as long as their records.',
+  earlierRequests: 'list · those of all campaigns in one hour, of an earlier version; read until it expires.',
   unscopedIdempotency: 'string · idempotency record of an earlier version, without its user; read until it expires.',
   order:
     'string · reservations and places of one order of a user, each with its stacking rules; until seven days after the last one.',
@@ -95,7 +97,8 @@ export const keys = {
   holders: (product: ProductId) => `${PREFIX}:{${product}}:holders`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
-  requests: (hour: number) => `${PREFIX}:r:${hour}`,
+  requests: (no: number, period: number) => `${PREFIX}:r:${no}:${period}`,
+  earlierRequests: (hour: number) => `${PREFIX}:r:${hour}`,
   unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,

@@ -13,15 +13,16 @@ export class MetricsStore {
   }
 
   /**
-   * Returns the metrics of the other processes, and removes those of dead processes, which are older than `FRESH_MS`.
+   * Returns process → metrics of the other processes, and removes those of dead processes, which are older than
+   * `FRESH_MS`.
    */
-  async others(process: string, nowMs: number): Promise<object[][]> {
+  async others(process: string, nowMs: number): Promise<ReadonlyMap<string, object[]>> {
     const posts = await this.redis.hgetall(keys.metrics);
-    const fresh: object[][] = [];
+    const fresh = new Map<string, object[]>();
     for (const [name, text] of Object.entries(posts)) {
       const post = JSON.parse(text) as { at: number; metrics: object[] };
       if (Math.abs(nowMs - post.at) > FRESH_MS) await this.redis.hdel(keys.metrics, name);
-      else if (name !== process) fresh.push(post.metrics);
+      else if (name !== process) fresh.set(name, post.metrics);
     }
     return fresh;
   }

@@ -1,4 +1,5 @@
 import type { EntryOf, RawEntry } from '../contracts/journal.js';
+import { campaignOfNumber } from '../domain/buckets.js';
 import { orderIdOf } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
 import {
@@ -17,6 +18,7 @@ const MOST_PROMISES = 64;
 
 /** Values that the promises of one entry share (`PROMISES_HEADER`). */
 type Common = {
+  /** As scripts have it: of the bucket in a divided campaign. */
   no: number;
   atMs: number;
   dueMs: number;
@@ -52,7 +54,8 @@ export class PackedPromise implements RawEntry {
 
   #plainFields(): Fields {
     const entry = this.decode();
-    const { no, atMs } = entry;
+    const { atMs } = entry;
+    const { no } = this.common;
     if (entry.kind === 'answered') {
       return { kind: 'answered', no: String(no), at: String(atMs), key: entry.key, answer: entry.answer };
     }
@@ -84,7 +87,7 @@ export class PackedPromise implements RawEntry {
     const { line } = this;
     if (line.startsWith(RESERVED_PROMISE.begin)) return this.#reserved();
     const { no, atMs } = this.common;
-    const begin = { journalId: this.journalId, no, atMs };
+    const begin = { journalId: this.journalId, no: campaignOfNumber(no), atMs };
     if (line.startsWith(QUEUED_PROMISE.begin)) {
       const { line_no, stacking, ...promise } = parseRecord(QUEUED_PROMISE, line);
       return { ...begin, kind: 'queued', ...promise, lineNo: line_no, stacking: stacking || null };
@@ -113,7 +116,7 @@ export class PackedPromise implements RawEntry {
     });
     return {
       journalId: this.journalId,
-      no,
+      no: campaignOfNumber(no),
       atMs,
       kind: 'reserved',
       reservation,

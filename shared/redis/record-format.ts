@@ -3,7 +3,7 @@ import { ContractError } from '../errors/faults.js';
 /**
  * The format of a record as one text. Names are in the order of the text, each with its type unless it is text:
  * `qty:int`, `code:int?` ("" = none), `slots:ints` (comma-separated), `rest:tail` (the last one, which may contain
- * separators).
+ * separators), `reduced:rare` (the last one, which the text has only if it is not "").
  */
 export type RecordFormat<Field extends string = string> = {
   readonly name: string;
@@ -32,19 +32,22 @@ export type RecordOf<Format> =
 export function defineRecord<const Field extends string>(
   name: string,
   fields: readonly Field[],
-  { begin = '', separator = '|', least = fields.length }: Partial<RecordFormat> = {},
+  { begin = '', separator = '|', least }: Partial<RecordFormat> = {},
 ): RecordFormat<Field> {
-  return { name, fields, names: fields.map(nameOf), types: fields.map(typeOf), begin, separator, least };
+  const types = fields.map(typeOf);
+  const always = types.filter((type) => type !== 'rare').length;
+  return { name, fields, names: fields.map(nameOf), types, begin, separator, least: least ?? always };
 }
 
 /** Writes a record; null becomes "". */
 export function packRecord<Field extends string>(
-  { names, begin, separator }: RecordFormat<Field>,
+  { names, types, begin, separator }: RecordFormat<Field>,
   record: RecordOf<RecordFormat<Field>>,
 ): string {
   const values = record as Record<string, string | number | readonly number[] | null>;
   let text = begin;
   for (let i = 0; i < names.length; i += 1) {
+    if (types[i] === 'rare' && !values[names[i] as string]) break;
     if (i > 0) text += separator;
     text += values[names[i] as string] ?? '';
   }
@@ -83,7 +86,8 @@ export function recordIn<Field extends string>(
  * @throws Error if a name is missing or unknown
  */
 export function luaPack(format: RecordFormat, given: ReadonlyMap<string, string>): string {
-  const { names } = format;
+  // Scripts append a rare field by themselves.
+  const names = format.names.filter((_, i) => format.types[i] !== 'rare');
   const wrong = [
     ...names.filter((name) => !given.has(name)),
     ...[...given.keys()].filter((name) => !names.includes(name)),
@@ -96,11 +100,14 @@ export function luaPack(format: RecordFormat, given: ReadonlyMap<string, string>
 /** Returns the Lua function that reads a record: it returns a table with the names of the format; nil = malformed. */
 export function luaParse({ name, names, types, begin, separator }: RecordFormat): string {
   const literal = (text: string) => text.replace(/[^\w|]/g, '%$&');
-  const pattern = types.map((type) => LUA_PATTERN[type] ?? `([^${literal(separator)}]*)`);
+  const patterns = types.map((type) => LUA_PATTERN[type] ?? `([^${literal(separator)}]*)`);
+  const match = (some: readonly string[]) =>
+    `string.match(text, '^${literal(begin)}${some.join(literal(separator))}$') `;
   const members = names.map((one, i) => `${one} = ${types[i] === 'int' ? `tonumber(${one})` : one}`);
+  const common = patterns.filter((_, i) => types[i] !== 'rare');
   return (
-    `local function parse_${name}(text) local ${names.join(', ')} = ` +
-    `string.match(text, '^${literal(begin)}${pattern.join(literal(separator))}$') ` +
+    `local function parse_${name}(text) local ${names.join(', ')} = ${match(common)}` +
+    (common.length < patterns.length ? `if not ${names[0]} then ${names.join(', ')} = ${match(patterns)}end ` : '') +
     `if not ${names[0]} then return nil end return { ${members.join(', ')} } end`
   );
 }

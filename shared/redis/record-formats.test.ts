@@ -31,8 +31,23 @@ const STORED: [unknown, string][] = [
       line_no: 7,
       order_id: 'ord_1',
       code: null,
+      reduced: '',
     }),
     'reserved|ann|2|1|99|7|ord_1|',
+  ],
+  [
+    packRecord(RESERVATION, {
+      state: 'redeemed',
+      user: 'ann',
+      qty: 2,
+      slot: 1,
+      due: 99,
+      line_no: 7,
+      order_id: 'ord_1',
+      code: 5,
+      reduced: '1,2,2',
+    }),
+    'redeemed|ann|2|1|99|7|ord_1|5|1,2,2',
   ],
   [
     packRecord(PERSON, {
@@ -114,8 +129,8 @@ const STORED: [unknown, string][] = [
 describe('the formats of records', () => {
   it('are those of the records that Redis and Postgres have', () => {
     for (const [packed, text] of STORED) expect(packed).toBe(text);
-    // Only TypeScript writes redemptions.
-    expect(STORED).toHaveLength(RECORD_FORMATS.size + 1);
+    // Only TypeScript writes redemptions. A reservation is here with and without its rare field.
+    expect(STORED).toHaveLength(RECORD_FORMATS.size + 2);
   });
 
   it('are read as they were written', () => {

@@ -8,7 +8,10 @@ import { defineRecord, type RecordFormat } from './record-format.js';
  * end, beyond `least`, and is only written after every process can read it.
  */
 
-/** state: see reservation-record.ts; line_no: 0 = reserved without waiting */
+/**
+ * state: see reservation-record.ts; line_no: 0 = reserved without waiting; reduced: see `Reduced` there. Versions
+ * before December 2026 cannot read a record with `reduced`.
+ */
 export const RESERVATION = defineRecord('reservation', [
   'state',
   'user',
@@ -18,6 +21,7 @@ export const RESERVATION = defineRecord('reservation', [
   'line_no:int',
   'order_id',
   'code:int?',
+  'reduced:rare',
 ]);
 
 /** state: queued, held (see the reservation), left; slots: taken slots of the user's allowance */

@@ -75,31 +75,33 @@ export function redisUrlWithoutSecrets(url: string): string | null {
   return `${scheme}://${shownLogin}${hosts}${path}${shownQuery}`;
 }
 
+/** The parts of a REDIS_URL; `withTls` = its scheme is one of rediss. */
+type UrlParts = {
+  withTls: boolean;
+  login: string | undefined;
+  hosts: string;
+  path: string;
+  query: string;
+  readFile: (path: string) => string;
+};
+
 function targetOf(url: string, readFile: (path: string) => string): RedisTarget {
   const [, scheme = '', login, hosts = '', path = '', query = ''] = URL_PARTS.exec(url) ?? [];
-  switch (scheme.toLowerCase()) {
-    case 'redis':
-    case 'rediss':
-      return serverTarget(scheme.toLowerCase() === 'rediss', login, hosts, path, query, readFile);
-    case 'redis+sentinel':
-    case 'rediss+sentinel':
-      return sentinelTarget(scheme.toLowerCase() === 'rediss+sentinel', login, hosts, path, query, readFile);
-    case 'redis+cluster':
-    case 'rediss+cluster':
-      return clusterTarget(scheme.toLowerCase() === 'rediss+cluster', login, hosts, path, query, readFile);
+  const [, tls, kind] = /^redis(s)?(|\+sentinel|\+cluster)$/i.exec(scheme) ?? [];
+  const parts: UrlParts = { withTls: tls !== undefined, login, hosts, path, query, readFile };
+  switch (kind?.toLowerCase()) {
+    case '':
+      return serverTarget(parts);
+    case '+sentinel':
+      return sentinelTarget(parts);
+    case '+cluster':
+      return clusterTarget(parts);
     default:
       throw new Malformed(`must be a URL starting with ${REDIS_URL_FORMS}`);
   }
 }
 
-function serverTarget(
-  withTls: boolean,
-  login: string | undefined,
-  hosts: string,
-  path: string,
-  query: string,
-  readFile: (path: string) => string,
-): RedisTarget {
+function serverTarget({ withTls, login, hosts, path, query, readFile }: UrlParts): RedisTarget {
   const addresses = addressesOf(hosts, REDIS_PORT);
   const [server] = addresses;
   if (!server || addresses.length > 1)
@@ -114,14 +116,7 @@ function serverTarget(
   };
 }
 
-function sentinelTarget(
-  withTls: boolean,
-  login: string | undefined,
-  hosts: string,
-  path: string,
-  query: string,
-  readFile: (path: string) => string,
-): RedisTarget {
+function sentinelTarget({ withTls, login, hosts, path, query, readFile }: UrlParts): RedisTarget {
   const [name = '', db = '', ...rest] = path.slice(1).split('/');
   if (name === '' || rest.length > 0)
     throw new Malformed('must end with the name of the primary, as in redis+sentinel://h1,h2,h3/name or …/name/0');
@@ -143,14 +138,7 @@ function sentinelTarget(
   };
 }
 
-function clusterTarget(
-  withTls: boolean,
-  login: string | undefined,
-  hosts: string,
-  path: string,
-  query: string,
-  readFile: (path: string) => string,
-): RedisTarget {
+function clusterTarget({ withTls, login, hosts, path, query, readFile }: UrlParts): RedisTarget {
   if (!/^\/?0?$/.test(path)) throw new Malformed('must have no path: a cluster has only database 0');
   const parameters = parametersOf(query, ['ca', 'namespace']);
   const namespace = parameters.get('namespace') ?? '';

@@ -1,49 +1,83 @@
 import type { Redis } from 'ioredis';
 import { LONGEST_IDEMPOTENCY_TTL_MS } from '../domain/idempotency.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
 
 /** The request of a promise: its idempotency record is `keys.idempotency(user, key)`. */
 export type RequestName = { user: string; key: string };
 
 const HOUR_MS = 3_600_000;
+/** Names of one period are in one list, which expires as a whole. */
+const PERIOD_MS = 6 * HOUR_MS;
 /** The clocks of two machines may differ by less than this. */
 const CLOCKS_MS = HOUR_MS;
-/** Lists that are read in one round trip, each with the names of one batch of the journal. */
-const LISTS = 20;
+/** Texts that are read in one round trip, each with the names of one batch of the journal. */
+const TEXTS = 20;
 
 /**
- * Names of the idempotency records of one shard, so that a repair of Postgres finds them without a scan of Redis. The
- * worker writes them as it persists the promises, one text for each batch, hence in no script that a shopper waits for.
+ * Names of the idempotency records of one shard by campaign, so that a repair of Postgres finds them without a scan of
+ * Redis. The worker writes them as it persists the promises, one text for each batch and campaign, hence in no script
+ * that a shopper waits for.
  */
 export class RequestNames {
   constructor(readonly redis: Redis) {}
 
-  /** Keeps names for as long as Redis has their records. @param ttlMs of the records */
-  async keep(names: readonly RequestName[], ttlMs: number): Promise<void> {
-    if (names.length === 0) return;
-    const key = keys.requests(Math.floor(Date.now() / HOUR_MS));
-    const text = JSON.stringify(names.map(({ user, key: name }) => [user, name]));
-    const results = await this.redis
-      .pipeline()
-      .rpush(key, text)
-      .pexpire(key, ttlMs + HOUR_MS + CLOCKS_MS)
-      .exec();
-    for (const [error] of results ?? []) if (error) throw error;
+  /**
+   * Keeps names for as long as Redis has their records.
+   * @param names by the number of their campaign
+   * @param ttlMs of the records
+   */
+  async keep(names: ReadonlyMap<number, readonly RequestName[]>, ttlMs: number): Promise<void> {
+    const pipeline = this.redis.pipeline();
+    const period = Math.floor(Date.now() / PERIOD_MS);
+    for (const [no, some] of names) {
+      if (some.length === 0) continue;
+      const key = keys.requests(no, period);
+      pipeline.rpush(key, JSON.stringify(some.map(({ user, key: name }) => [user, name])));
+      pipeline.pexpire(key, ttlMs + PERIOD_MS + CLOCKS_MS);
+    }
+    if (pipeline.length === 0) return;
+    for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
   }
 
-  /** Yields all names, the oldest first. A name may come twice, and its record may be gone. */
-  async *all(): AsyncGenerator<RequestName[], void> {
-    const [first, last] = [Date.now() - LONGEST_IDEMPOTENCY_TTL_MS - CLOCKS_MS, Date.now() + CLOCKS_MS].map((ms) =>
-      Math.floor(ms / HOUR_MS),
-    ) as [number, number];
-    const hours = Array.from({ length: last - first + 1 }, (_, i) => keys.requests(first + i));
-    const lengths = await Promise.all(hours.map((key) => this.redis.llen(key)));
-    for (const [i, key] of hours.entries()) {
-      for (let from = 0; from < (lengths[i] ?? 0); from += LISTS) {
-        const texts = await this.redis.lrange(key, from, from + LISTS - 1);
+  /** Removes the names of a campaign whose records are gone. @throws EngineUnavailable */
+  async drop(no: number): Promise<void> {
+    await this.redis.unlink(...listsOf(no)).catch((error: unknown) => {
+      throw EngineUnavailable.from('redis', error);
+    });
+  }
+
+  /**
+   * Yields the names of some campaigns, those of a campaign from the oldest to the latest. A name may come twice, or be
+   * of another campaign if an earlier version wrote it, and its record may be gone.
+   * @param campaigns their numbers
+   */
+  async *of(campaigns: Iterable<number>): AsyncGenerator<RequestName[], void> {
+    yield* this.#read(lately(HOUR_MS).map(keys.earlierRequests));
+    for (const no of new Set(campaigns)) yield* this.#read(listsOf(no));
+  }
+
+  async *#read(lists: readonly string[]): AsyncGenerator<RequestName[], void> {
+    const lengths = await Promise.all(lists.map((key) => this.redis.llen(key)));
+    for (const [i, key] of lists.entries()) {
+      for (let from = 0; from < (lengths[i] ?? 0); from += TEXTS) {
+        const texts = await this.redis.lrange(key, from, from + TEXTS - 1);
         for (const text of texts)
           yield (JSON.parse(text) as [string, string][]).map(([user, name]) => ({ user, key: name }));
       }
     }
   }
+}
+
+/** Returns all lists that a campaign may have. */
+function listsOf(no: number): string[] {
+  return lately(PERIOD_MS).map((period) => keys.requests(no, period));
+}
+
+/** Returns the numbers of the periods in which a record that still exists may have been made. */
+function lately(periodMs: number): number[] {
+  const [first, last] = [Date.now() - LONGEST_IDEMPOTENCY_TTL_MS - CLOCKS_MS, Date.now() + CLOCKS_MS].map((ms) =>
+    Math.floor(ms / periodMs),
+  ) as [number, number];
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
 }

@@ -17,6 +17,8 @@ export class Backlog {
   readonly #names = new Set<string>();
   /** Campaign number → units that the entries add. */
   readonly #restocked = new Map<number, number>();
+  /** Campaign number → units that the entries move into the bucket of this shard. */
+  readonly #moved = new Map<number, number>();
   #size = 0;
   #gap = false;
 
@@ -49,9 +51,9 @@ export class Backlog {
       this.#size += entries.length;
       for (const entry of entries) {
         for (const name of namesOf(entry)) this.#names.add(name);
-        if (entry.kind === 'restocked') {
-          this.#restocked.set(entry.no, (this.#restocked.get(entry.no) ?? 0) + entry.delta);
-        }
+        if (entry.kind === 'restocked') add(this.#restocked, entry.no, entry.delta);
+        if (entry.kind === 'moved_in') add(this.#moved, entry.no, entry.units);
+        if (entry.kind === 'moved_out') add(this.#moved, entry.no, -entry.units);
       }
     }
     if (this.#size === 0) this.#gap = this.cursor !== this.lastId;
@@ -68,6 +70,21 @@ export class Backlog {
   /** Units that the entries add to a campaign. */
   unitsAdded(no: number): number {
     return this.#restocked.get(no) ?? 0;
+  }
+
+  /** Units that the entries move into the bucket of a divided campaign; negative = out of it. */
+  unitsMoved(no: number): number {
+    return this.#moved.get(no) ?? 0;
+  }
+
+  /** Whether the entries have that a transfer left the bucket of this shard. */
+  hasLeft(no: number, out: number): boolean {
+    return this.#names.has(`${no} out ${out}`);
+  }
+
+  /** Whether the entries have that a transfer arrived in the bucket of this shard. */
+  hasArrived(no: number, from: number, out: number): boolean {
+    return this.#names.has(`${no} in ${from} ${out}`);
   }
 
   /** Filters entries that were made from records. @returns those that the journal no longer has */
@@ -101,9 +118,17 @@ function namesOf(entry: JournalEntry): string[] {
       return [`${entry.no}/${entry.lineNo}`];
     case 'status':
       return [`${entry.no} status`];
+    case 'moved_out':
+      return [`${entry.no} out ${entry.out}`];
+    case 'moved_in':
+      return [`${entry.no} in ${entry.from} ${entry.out}`];
     default:
       return 'reservation' in entry ? [`${entry.reservation} ${entry.kind}`] : [];
   }
+}
+
+function add(sums: Map<number, number>, no: number, units: number): void {
+  sums.set(no, (sums.get(no) ?? 0) + units);
 }
 
 /** Whether an entry directly follows the cursor. Entries of a history are numbered from 0 without a gap. */

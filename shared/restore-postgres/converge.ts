@@ -132,7 +132,7 @@ async function learn(
 ): Promise<boolean> {
   if (entries.every(({ no }) => directory.has(no))) return false;
   const before = directory.size;
-  for (const [no, product] of await copy.directory()) directory.set(no, product);
+  for (const [no, product] of await copy.directory()) if (!directory.has(no)) directory.set(no, product);
   return directory.size > before;
 }
 

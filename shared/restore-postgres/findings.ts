@@ -1,6 +1,8 @@
 /** What Postgres lacked of one campaign, without the entries that the journal still has. */
 export type CampaignFindings = {
   product: string;
+  /** The findings of one bucket of a divided campaign. Those of the campaign have no bucket. */
+  bucket?: number;
   /** Postgres does not have the campaign. */
   unknown: boolean;
   archived: boolean;
@@ -18,6 +20,10 @@ export type CampaignFindings = {
   places: { missing: number; ended: number };
   /** Rows that only Postgres has, or that are in a later state there. */
   leftAlone: number;
+  /** Rows of users who were erased since. */
+  erased: number;
+  /** Of a divided campaign: transfers that have left, with their units, and those on their way that have arrived. */
+  transfers?: { left: number; units: number; arrived: number };
   /** The campaign that has the same number in Postgres, so that this one cannot be written; null = none */
   conflict: string | null;
 };

@@ -1,18 +1,20 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ConfigError, readEngineUrls } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
 import { projectRoot } from '../config/project-root.js';
+import type { ProductId } from '../domain/ids.js';
 import { compareLedger } from '../ledger/compare.js';
+import { ledgerDeps } from '../ledger/ledger-deps.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
-import { RedemptionsTable } from '../postgres/redemptions.js';
 import { EventStream } from '../redis/event-stream.js';
 import { ScriptRunner } from '../redis/script-runner.js';
-import { SaleReader } from '../sale/sale-reader.js';
-import { type CommandShard, CommandShards } from '../shards/command-shards.js';
+import { CommandShards } from '../shards/command-shards.js';
+import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
-import { restorePostgres } from './restore.js';
+import { restoreTogether } from './restore.js';
 
 /**
  * `npm run reconcile -- --after-restore`: repairs Postgres from Redis. The exit code is 0 if nothing is lost or drifted
@@ -22,6 +24,8 @@ const STATEMENT_MS = 120_000;
 /** How long the cursor may stay unchanged before the command assumes that no worker is persisting. */
 const STANDSTILL_MS = 2_000;
 const LEDGER_SETTLE_MS = 3_000;
+/** Campaigns that are compared at a time: while no worker persists, each comparison waits several times. */
+const COMPARED_AT_ONCE = 5;
 const LUA = join(projectRoot(), 'lua');
 
 const { dryRun } = options();
@@ -33,19 +37,21 @@ const database = new Database({
   name: 'doorbuster-reconcile',
   connections: 4,
   statementMs: STATEMENT_MS,
-  connectMs: 3_000,
+  connectMs: LIMITS.commandConnectMs,
   onError: () => {},
 });
 let failed = 'nothing was written';
 let shards: CommandShards | null = null;
 try {
-  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: 3_000 });
+  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs });
   const stream = new EventStream(new ScriptRunner((await shards.open(0)).redis, LUA), 0);
+  // Units move between the buckets of a campaign, so their shards are repaired in one transaction.
+  const together = await findDivided(shards);
+  const { count } = shards.map;
+  const alone = Array.from({ length: count }, (_, index) => index).filter((index) => !together.includes(index));
   let code = 0;
-  for (let index = 0; index < shards.map.count; index += 1) {
-    if (shards.map.count > 1) print(`shard ${index}`);
-    code = Math.max(code, await repairOne(shards, index, stream));
-  }
+  for (const group of [together, ...alone.map((index) => [index])].filter(({ length }) => length > 0))
+    code = Math.max(code, await repairGroup(shards, group, stream));
   process.exitCode = code;
 } catch (error) {
   process.stderr.write(`${failed}: ${error instanceof Error ? error.message : error}\n`);
@@ -55,45 +61,53 @@ try {
   await database.close();
 }
 
-/** Goes on after a shard that cannot be repaired, because the others may be. @returns the exit code */
-async function repairOne(all: CommandShards, index: number, stream: EventStream): Promise<number> {
+/** Goes on after shards that cannot be repaired, because the others may be. @returns the exit code */
+async function repairGroup(all: CommandShards, group: readonly number[], stream: EventStream): Promise<number> {
   try {
-    return await repairShard(await all.open(index), stream);
+    return await repairShards(all, group, stream);
   } catch (error) {
     if (all.map.count === 1) throw error;
-    process.stderr.write(`shard ${index}: ${failed}: ${error instanceof Error ? error.message : error}\n`);
+    const name = group.length === 1 ? `shard ${group[0]}` : `shards ${group.join(', ')}`;
+    process.stderr.write(`${name}: ${failed}: ${error instanceof Error ? error.message : error}\n`);
     return 2;
   }
 }
 
 /** @returns the exit code */
-async function repairShard(shard: CommandShard, stream: EventStream): Promise<number> {
+async function repairShards(all: CommandShards, group: readonly number[], stream: EventStream): Promise<number> {
   failed = 'nothing was written';
-  const findings = await restorePostgres({ ...shard, stream, database }, { dryRun, settleMs: STANDSTILL_MS });
+  const parts = [];
+  for (const index of group) parts.push({ ...(await all.open(index)), stream, database });
+  const bucketsOf = (product: ProductId) => all.map.bucketsOf(product);
+  const found = await restoreTogether(parts, { dryRun, settleMs: STANDSTILL_MS, bucketsOf });
   failed = 'the ledger could not be compared; repeat the command';
-  for (const line of reportOf(findings, dryRun)) print(line);
-  if (dryRun) return isWhole(findings) ? 0 : 1;
-  return judge(findings, shard);
+  for (const [i, findings] of found.entries()) {
+    if (all.map.count > 1) print(`shard ${group[i]}`);
+    for (const line of reportOf(findings, dryRun)) print(line);
+  }
+  if (dryRun) return found.every(isWhole) ? 0 : 1;
+  return judge(found, all);
 }
 
 /** Prints the ledger's verdict on every campaign. @returns the exit code */
-async function judge({ campaigns }: Findings, { redis, journal, cursor }: CommandShard): Promise<number> {
-  const parts = {
-    sale: new SaleReader(new ScriptRunner(redis, LUA)),
-    journal,
-    cursor,
-    redemptions: new RedemptionsTable(database),
-  };
+async function judge(found: readonly Findings[], all: CommandShards): Promise<number> {
   const table = new CampaignsTable(database);
+  const compared = found.flatMap(({ campaigns }) =>
+    campaigns.flatMap(({ product, archived, archivedUnits }) => (archived && archivedUnits === 0 ? [] : [product])),
+  );
+  const products = [...new Set(compared)] as ProductId[];
   let code = 0;
   print('');
-  for (const { product, archived, archivedUnits } of campaigns) {
-    if (archived && archivedUnits === 0) continue;
+  const compare = async (product: ProductId) => {
     const campaign = await table.find(product);
-    if (!campaign) continue;
-    const verdict = await compareLedger(parts, campaign, LEDGER_SETTLE_MS);
-    print(verdictLine(verdict));
-    if (verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift > 0) code = 1;
+    return campaign && compareLedger(await ledgerDeps(database, all, campaign), campaign, LEDGER_SETTLE_MS);
+  };
+  for (let start = 0; start < products.length; start += COMPARED_AT_ONCE) {
+    for (const verdict of await Promise.all(products.slice(start, start + COMPARED_AT_ONCE).map(compare))) {
+      if (!verdict) continue;
+      print(verdictLine(verdict));
+      if (verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift > 0) code = 1;
+    }
   }
   return code;
 }

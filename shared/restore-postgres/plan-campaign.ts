@@ -6,18 +6,21 @@ import type { Backlog } from './backlog.js';
 import { chunks } from './chunks.js';
 import type { Picture } from './converge.js';
 import type { CampaignFindings } from './findings.js';
-import { applied, missingEntries, placeSteps, placesOf, recordOfRow, type Step, stepOf } from './plan.js';
+import { applied, isErased, missingEntries, placeSteps, placesOf, recordOfRow, type Step, stepOf } from './plan.js';
+import type { BucketRow } from './restored-buckets.js';
 import type { CampaignRow } from './restored-campaigns.js';
 import type { RestoredRows } from './restored-rows.js';
 
 export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null; step: Step };
 /** The changes that the campaign's own row needs. */
-type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
+export type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
 export type CampaignPlan = {
   need: Need;
   copy: CampaignCopy;
   row: CampaignRow | null;
   changes: Change[];
+  /** Reservations of users who were erased since, with the pseudonym. */
+  erased: { id: string; pseudonym: string }[];
   newTickets: NewTicket[];
   ticketChanges: TicketChange[];
   findings: CampaignFindings;
@@ -32,17 +35,22 @@ export class Planner {
     readonly nowMs: number,
   ) {}
 
-  async plan(copy: CampaignCopy, row: CampaignRow | null): Promise<CampaignPlan> {
+  /**
+   * @param copy a campaign, or its bucket in this shard; what the divided campaign itself needs is planned for all of
+   *   its buckets together (planDivision)
+   */
+  async plan(copy: CampaignCopy, row: CampaignRow | null, bucket: BucketRow | null): Promise<CampaignPlan> {
     const { product } = copy;
-    const need = needOf(copy, row);
+    const need = copy.part ? NO_NEED : needOf(copy, row);
     const plan: CampaignPlan = {
       need,
       copy,
       row,
       changes: [],
+      erased: [],
       newTickets: [],
       ticketChanges: [],
-      findings: this.#compareTerms(need, copy, row),
+      findings: copy.part ? this.#compareBucket(copy, row, bucket) : this.#compareTerms(need, copy, row),
     };
     if (copy.archived || plan.findings.conflict) return plan;
     const records = this.picture.records.get(product) ?? { reservations: new Map(), people: new Map() };
@@ -75,6 +83,10 @@ export class Planner {
         const base = records.get(id) ?? (entries.length > 0 ? row : null);
         const record = entries.reduce(applied, base);
         const step = stepOf(record, row);
+        if (record && isErased(record, row)) {
+          plan.erased.push({ id, pseudonym: record.user });
+          plan.findings.erased += 1;
+        }
         if (step === 'left_alone') plan.findings.leftAlone += 1;
         else if (step !== 'nothing' && record) {
           plan.changes.push({ id, record, row, step });
@@ -114,37 +126,72 @@ export class Planner {
     const { total, status } = need;
     const restocked = this.backlog.unitsAdded(copy.no);
     const isRestocked = total !== null && Number(total.redis) - restocked === total.postgres;
-    const conflict = row && row.product !== copy.product ? row.product : null;
-    const units = (one: { held: number; redeemed: number; burned: number }) => [one.held, one.redeemed, one.burned];
-    const differing =
-      row && !conflict && copy.archived ? units(copy).map((n, i) => Math.abs(n - (units(row)[i] ?? 0))) : [];
+    const found = findingsOf(copy, row, need);
     return {
-      ...need,
-      product: copy.product,
-      unknown: row === null,
-      archived: copy.archived,
-      hasDetails: copy.details !== null,
+      ...found,
       total: isRestocked ? null : total,
       status: this.backlog.hasStatus(copy.no) ? null : status,
-      archivedUnits: differing.reduce((sum, n) => sum + n, 0),
-      missing: { reservations: 0, units: 0 },
-      changed: {},
-      places: { missing: 0, ended: 0 },
-      leftAlone: 0,
-      conflict,
+      archivedUnits: row && !found.conflict ? archivedUnits(copy, row) : 0,
+    };
+  }
+
+  #compareBucket(copy: CampaignCopy, row: CampaignRow | null, bucket: BucketRow | null): CampaignFindings {
+    const found = findingsOf(copy, row, NO_NEED);
+    const changed = this.backlog.unitsAdded(copy.no) + this.backlog.unitsMoved(copy.no);
+    const isExplained = copy.total === null || copy.total - changed === bucket?.total;
+    const hasTotal = bucket !== null && !found.conflict && differ(copy.total, bucket) && !isExplained;
+    return {
+      ...found,
+      bucket: copy.part?.bucket ?? 0,
+      unknown: false,
+      total: hasTotal ? { redis: copy.total, postgres: bucket.total } : null,
+      archivedUnits: bucket && !found.conflict ? archivedUnits(copy, bucket) : 0,
     };
   }
 }
 
-function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
+const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
+
+/** The findings about a campaign whose reservations and places have not been compared. */
+export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Need): CampaignFindings {
+  return {
+    ...need,
+    product: copy.product,
+    unknown: row === null,
+    archived: copy.archived,
+    hasDetails: copy.details !== null,
+    archivedUnits: 0,
+    missing: { reservations: 0, units: 0 },
+    changed: {},
+    places: { missing: 0, ended: 0 },
+    leftAlone: 0,
+    erased: 0,
+    conflict: row && row.product !== copy.product ? row.product : null,
+  };
+}
+
+type Counters = { held: number; redeemed: number; burned: number };
+
+function archivedUnits(copy: CampaignCopy, row: Counters): number {
+  if (!copy.archived) return 0;
+  const units = ({ held, redeemed, burned }: Counters) => [held, redeemed, burned];
+  return units(copy).reduce((sum, n, i) => sum + Math.abs(n - (units(row)[i] ?? 0)), 0);
+}
+
+/**
+ * Whether Postgres must get another total. Units that it rejected were removed from the total of Redis, but not from
+ * its own.
+ */
+export function differ(total: number | null, row: { total: number | null; refused: number }): boolean {
+  const fewer = Number(row.total) - Number(total);
+  return row.total !== total && (fewer < 0 || fewer > row.refused);
+}
+
+export function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
   const codes = copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null;
   const need: Need = { total: null, status: null, terms: null, codes };
   if (!row || row.product !== copy.product) return need;
-  // Units that Postgres rejected were removed from the total of Redis, but not from that of Postgres.
-  const fewer = Number(row.total) - Number(copy.total);
-  if (row.total !== copy.total && (fewer < 0 || fewer > row.refused)) {
-    need.total = { redis: copy.total, postgres: row.total };
-  }
+  if (differ(copy.total, row)) need.total = { redis: copy.total, postgres: row.total };
   if (row.status !== copy.status) need.status = { redis: copy.status, postgres: row.status };
   if (copy.version > row.version) need.terms = { redis: copy.version, postgres: row.version };
   return need;
@@ -156,6 +203,7 @@ function count(findings: CampaignFindings, record: ReservationRecord, row: Reser
     findings.missing.units += record.qty;
     return;
   }
-  const what = `${row.state} → ${record.state}`;
+  const same = record.qty < row.qty ? 'fewer units' : 'later deadline';
+  const what = row.state === record.state ? `${row.state}, ${same}` : `${row.state} → ${record.state}`;
   findings.changed[what] = (findings.changed[what] ?? 0) + 1;
 }

@@ -1,9 +1,10 @@
 import type { JournalEntry } from '../contracts/journal.js';
-import { madeAtMs, type ReservationId } from '../domain/ids.js';
+import { madeAtMs, type ReservationId, type UserId } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
+import { isPseudonym } from '../postgres/erasures.js';
 import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
 import type { NewTicket, TicketChange } from '../projection/projection.js';
-import { type RecordState, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
+import { type RecordState, type Reduced, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
 import type { CampaignCopy, PersonCopy } from '../sale/sale-copy.js';
 
 /**
@@ -25,12 +26,29 @@ const LATER: Record<RecordState, readonly RecordState[]> = {
   voided: [],
 };
 
+const NOTHING_REDUCED: Reduced = { released: 0, refunded: 0, burned: 0 };
+
 export function stepOf(record: ReservationRecord | null, row: ReservationRecord | null): Step {
   if (!record) return row && row.state !== 'voided' ? 'left_alone' : 'nothing';
   if (!row) return record.state === 'voided' ? 'nothing' : 'insert';
-  if (rowState(record) === rowState(row)) return 'nothing';
-  if (!LATER[row.state].includes(record.state)) return 'left_alone';
-  return takesUnits(row.state) && !takesUnits(record.state) ? 'end' : 'advance';
+  const isReduced = record.qty < row.qty && row.state !== 'voided';
+  if (rowState(record) === rowState(row)) {
+    if (isReduced) return 'end';
+    if (record.qty > row.qty && record.state !== 'voided') return 'left_alone';
+    return isExtended(record, row) ? 'advance' : 'nothing';
+  }
+  if (!LATER[row.state].includes(record.state) || record.qty > row.qty) return 'left_alone';
+  return takesUnits(row.state) && (!takesUnits(record.state) || isReduced) ? 'end' : 'advance';
+}
+
+/** Whether the user of a reservation was erased since (decision 56): Redis has a pseudonym, and the row another id. */
+export function isErased(record: ReservationRecord | null, row: ReservationRecord | null): boolean {
+  return record !== null && row !== null && record.user !== row.user && isPseudonym(record.user as UserId);
+}
+
+/** Whether Redis has a later deadline for a reservation that is unpaid on both sides. */
+function isExtended(record: ReservationRecord, row: ReservationRecord | null): boolean {
+  return record.state === 'reserved' && row?.state === 'reserved' && record.dueMs > row.dueMs;
 }
 
 /** The state in a row, which does not distinguish late payments. */
@@ -54,6 +72,12 @@ export function applied(record: ReservationRecord | null, entry: JournalEntry): 
     case 'expired':
     case 'voided':
       return record && { ...record, state: entry.kind };
+    case 'extended':
+      return record && { ...record, dueMs: entry.dueMs };
+    case 'reduced': {
+      const { qty, released, refunded, burned } = entry;
+      return record && { ...record, qty, reduced: { released, refunded, burned } };
+    }
     case 'refunded':
       return record && { ...record, state: entry.burned ? 'burned' : 'refunded' };
     default:
@@ -62,9 +86,9 @@ export function applied(record: ReservationRecord | null, entry: JournalEntry): 
 }
 
 export function recordOfRow(row: SnapshotReservation): ReservationRecord {
-  const { user, qty, slot, dueMs, lineNo, order, code } = row;
+  const { user, qty, slot, dueMs, lineNo, order, code, reduced } = row;
   const state = row.burned ? 'burned' : row.status === 'redeemed' && row.reacquired ? 'reacquired' : row.status;
-  return { state, user, qty, slot, dueMs, lineNo, orderId: order, code };
+  return { state, user, qty, slot, dueMs, lineNo, orderId: order, code, ...(reduced ? { reduced } : {}) };
 }
 
 /**
@@ -103,14 +127,20 @@ export function missingEntries(
       stacking: null,
     });
   }
+  const at = { ...base, atMs: nowMs };
+  if (isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });
+  const reductions = row === null || record.qty < row.qty ? reductionsOf(record, row) : [];
+  const ofReductions = (wasReleased: boolean): JournalEntry[] =>
+    reductions.flatMap((part) => ((part.ending === 'released') === wasReleased ? [{ ...at, ...part }] : []));
+  entries.push(...ofReductions(true));
   const had: RecordState | null = row?.state ?? (paidAtOnce ? 'redeemed' : 'reserved');
-  if (had === state) return entries;
+  if (had === state) return [...entries, ...ofReductions(false)];
   const wasPaid = had === 'redeemed' || had === 'reacquired';
   const isPaid = state === 'redeemed' || state === 'reacquired' || state === 'refunded' || state === 'burned';
-  const at = { ...base, atMs: nowMs };
   if (isPaid && !wasPaid) {
     entries.push({ ...at, kind: 'redeemed', slot, reacquired: state === 'reacquired', payment: '' });
   }
+  entries.push(...ofReductions(false));
   if (state === 'released' || state === 'expired' || state === 'voided') {
     entries.push({ ...at, kind: state, reason: 'reconciled' });
   }
@@ -118,6 +148,30 @@ export function missingEntries(
     entries.push({ ...at, kind: 'refunded', burned: state === 'burned' });
   }
   return entries;
+}
+
+/**
+ * The entries that give back what the row lacks, one for each way: the record has no more than the sums. Released units
+ * come first, because only unpaid units are released. Nothing shows whether refunded or burned ones came first.
+ */
+function reductionsOf(record: ReservationRecord, row: ReservationRecord | null) {
+  const { released, refunded, burned } = record.reduced ?? NOTHING_REDUCED;
+  const had = row?.reduced ?? NOTHING_REDUCED;
+  const returned = refunded - burned - (had.refunded - had.burned);
+  const sums = { released, refunded: had.refunded + returned, burned: had.burned };
+  const parts = [
+    { ...sums, ending: 'released', refunded: had.refunded, units: released - had.released },
+    { ...sums, ending: 'refunded', units: returned },
+    { ...sums, ending: 'burned', refunded, burned, units: burned - had.burned },
+  ] as const;
+  let before = record.qty + parts.reduce((sum, { units }) => sum + units, 0);
+  return parts.flatMap(({ units, ...sumsUntilNow }) => {
+    if (units <= 0) return [];
+    const qty = before - units;
+    const entry = { kind: 'reduced', before, qty, ...sumsUntilNow, reason: 'reconciled' } as const;
+    before = qty;
+    return [entry];
+  });
 }
 
 /** A place in line as it should be in Postgres. */

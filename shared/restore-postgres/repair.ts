@@ -1,6 +1,9 @@
 import type { Redis } from 'ioredis';
+import { campaignOfNumber } from '../domain/buckets.js';
 import { orderIdOf, type ProductId } from '../domain/ids.js';
 import type { Queryable } from '../postgres/pool.js';
+import { recountMinutes } from '../postgres/sale-minutes.js';
+import { restatedTotals } from '../projection/campaign-totals.js';
 import { eventsOf } from '../projection/events-of-entries.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { insertEvents } from '../projection/new-events.js';
@@ -18,21 +21,30 @@ import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { Findings } from './findings.js';
 import { missingEntries } from './plan.js';
 import { type CampaignPlan, type Change, Planner } from './plan-campaign.js';
+import type { CampaignRows } from './restored-buckets.js';
 import { RestoredCampaigns } from './restored-campaigns.js';
 import { type DuplicatePayment, type Promotion, RestoredDetails } from './restored-details.js';
 import { RestoredRows } from './restored-rows.js';
 
-const ACTOR = 'npm run reconcile';
-const ACTION = 'reconcile after restore';
+export const ACTOR = 'npm run reconcile';
+export const ACTION = 'reconcile after restore';
 
 type RepairDeps = { redis: Redis; journal: Journal; stream: EventStream; cursor: JournalCursor };
 
-/** Plans and writes the data that Postgres lacks, in the caller's transaction. */
+/**
+ * Plans and writes the data that Postgres lacks of one shard, in the caller's transaction. The caller writes several
+ * shards step by step, because units of a divided campaign move between them: each step is written for all shards
+ * before the next one.
+ */
 export class Repair {
   readonly #campaigns: RestoredCampaigns;
   readonly #details: RestoredDetails;
   readonly #rows: RestoredRows;
-  readonly #backlog: Backlog;
+  readonly backlog: Backlog;
+  #plans: readonly CampaignPlan[] = [];
+  #nowMs = 0;
+  #renumberedEvents: number | null = null;
+  #promotions: Promotion[] = [];
 
   constructor(
     readonly deps: RepairDeps,
@@ -46,57 +58,93 @@ export class Repair {
     this.#campaigns = new RestoredCampaigns(client);
     this.#details = new RestoredDetails(client);
     this.#rows = new RestoredRows(client);
-    this.#backlog = new Backlog(deps.journal, cursor, picture.lastId, directory);
+    this.backlog = new Backlog(deps.journal, cursor, picture.lastId, directory);
   }
 
-  async run(dryRun: boolean): Promise<Findings> {
-    await this.#backlog.read();
-    const nowMs = await this.#nowMs();
-    const planner = new Planner(this.#rows, this.picture, this.#backlog, nowMs);
-    const rows = await this.#campaigns.all();
+  /** Reads the journal, and the moment of the repair. Must be called first. */
+  async read(): Promise<void> {
+    await this.backlog.read();
+    this.#nowMs = await this.#now();
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  async plan({ campaigns, buckets }: CampaignRows): Promise<void> {
+    const planner = new Planner(this.#rows, this.picture, this.backlog, this.#nowMs);
     const plans: CampaignPlan[] = [];
     for (const copy of [...this.picture.campaigns.values(), ...this.unnamed]) {
-      plans.push(await planner.plan(copy, rows.find(({ no }) => no === copy.no) ?? null));
+      const row = campaigns.find(({ no }) => no === copy.no) ?? null;
+      const bucket = buckets.find((one) => one.no === copy.no && one.bucket === copy.part?.bucket) ?? null;
+      plans.push(await planner.plan(copy, row, bucket));
     }
-    const writable = plans.filter(({ findings }) => !findings.conflict);
-    const renumberedEvents = dryRun ? null : await this.#write(writable, nowMs);
-    const campaigns = plans.map(({ findings }) => findings);
-    const { lastId } = this.picture;
+    this.#plans = plans;
+  }
+
+  findings(): Findings {
     return {
-      cursor: this.#backlog.cursor,
-      lastId,
-      backlog: this.#backlog.size,
-      gap: this.#backlog.hasGap,
-      campaigns,
-      renumberedEvents,
+      cursor: this.backlog.cursor,
+      lastId: this.picture.lastId,
+      backlog: this.backlog.size,
+      gap: this.backlog.hasGap,
+      campaigns: this.#plans.map(({ findings }) => findings),
+      renumberedEvents: this.#renumberedEvents,
     };
   }
 
+  get #writable(): CampaignPlan[] {
+    return this.#plans.filter(({ findings }) => !findings.conflict);
+  }
+
   /**
-   * Writes terms and stock first, then reservations and places that end, then those that take a unit or a place.
-   * @returns how many events got a new number
+   * Continues the numbers of events, and writes terms and stock. Users who were erased since get their pseudonyms
+   * first, because they may have come back under the erased id and taken units again.
    */
-  async #write(plans: readonly CampaignPlan[], nowMs: number): Promise<number> {
-    const { renumbered, promotions } = await this.#continueEvents(promotedAgain(plans));
-    for (const plan of plans) await this.#writeTerms(plan);
-    for (const plan of plans) {
-      await this.#writeChanges(plan, ({ step }) => step === 'end', nowMs);
+  async begin(): Promise<void> {
+    for (const { erased } of this.#writable) for (const some of chunks(erased)) await this.#rows.eraseUsers(some);
+    const { renumbered, promotions } = await this.#continueEvents(promotedAgain(this.#writable));
+    this.#renumberedEvents = renumbered;
+    this.#promotions = promotions;
+    for (const plan of this.#writable) if (!plan.copy.part) await this.#writeTerms(plan);
+  }
+
+  /** Writes reservations and places that end, which makes room for those that begin. */
+  async writeEnds(): Promise<void> {
+    for (const plan of this.#writable) {
+      await this.#writeChanges(plan, ({ step }) => step === 'end');
       for (const some of chunks(plan.ticketChanges)) await this.#writeSome({ ticketChanges: some });
     }
-    for (const plan of plans) {
-      await this.#writeChanges(plan, ({ step }) => step !== 'end', nowMs);
+  }
+
+  /** Writes reservations and places that begin. */
+  async writeBeginnings(): Promise<void> {
+    for (const plan of this.#writable) {
+      await this.#writeChanges(plan, ({ step }) => step !== 'end');
       for (const some of chunks(plan.newTickets)) await this.#writeSome({ newTickets: some });
     }
-    for (const plan of plans) await this.#writeStatus(plan, nowMs);
-    for (const plan of plans) await this.#writeEvents(plan, nowMs);
-    for (const some of chunks(promotions)) await this.#details.fillPromotions(some);
-    await this.#fillIn();
-    await this.#fillAnswers(plans);
-    for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
+  }
+
+  async writeStatuses(): Promise<void> {
+    for (const plan of this.#writable) if (!plan.copy.part) await this.#writeStatus(plan, this.#nowMs);
+  }
+
+  /**
+   * Writes events and details, and moves the cursor.
+   * @param totals campaign number → units of a divided campaign before the restocks that the journal still has
+   */
+  async finish(totals: Map<number, number>): Promise<void> {
+    for (const plan of this.#writable) await this.#writeEvents(plan);
+    for (const some of chunks(this.#promotions)) await this.#details.fillPromotions(some);
+    await this.#fillIn(totals);
+    await this.#fillAnswers(this.#writable);
+    for (const plan of this.#writable) await this.#fillFromRecords(plan, this.#nowMs);
+    // Reservations were written before their places, and times of both have changed since.
+    const changed = this.#writable.filter((plan) => plan.changes.length + plan.newTickets.length > 0);
+    await recountMinutes(this.client, [...new Set(changed.map(({ copy }) => copy.no))]);
     const epoch = await readEpoch(this.deps.redis);
     if (epoch) await this.#rows.keepHistory(epoch, this.picture.lastId, this.deps.cursor.shard);
     await this.deps.cursor.move(this.client, this.picture.lastId);
-    return renumbered;
   }
 
   async #writeSome(batch: Partial<ReturnType<typeof emptyProjection>>): Promise<void> {
@@ -126,9 +174,9 @@ export class Repair {
     await this.#writeSome({ audit: [entry] });
   }
 
-  async #writeChanges(plan: CampaignPlan, which: (change: Change) => boolean, nowMs: number): Promise<void> {
+  async #writeChanges(plan: CampaignPlan, which: (change: Change) => boolean): Promise<void> {
     for (const some of chunks(plan.changes.filter(which))) {
-      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
+      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, this.#nowMs));
       await writeProjection(this.client, projectEntries(entries));
     }
   }
@@ -137,16 +185,17 @@ export class Repair {
    * Writes the events of entries that the journal no longer has. `#fillIn` writes those of the other entries, with
    * their details.
    */
-  async #writeEvents(plan: CampaignPlan, nowMs: number): Promise<void> {
+  async #writeEvents(plan: CampaignPlan): Promise<void> {
     for (const some of chunks(plan.changes)) {
-      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
-      await insertEvents(this.client, eventsOf(this.#backlog.without(entries)));
+      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, this.#nowMs));
+      await insertEvents(this.client, eventsOf(this.backlog.without(entries)));
     }
   }
 
   /** Writes the data that only the entries in the journal have: details, idempotency records, audit log and events. */
-  async #fillIn(): Promise<void> {
-    for await (const entries of this.#backlog.entries()) {
+  async #fillIn(totals: Map<number, number>): Promise<void> {
+    for await (const read of this.backlog.entries()) {
+      const entries = restatedTotals(read, totals);
       await this.#details.fillIn(entries);
       const { answers, audit, begun, closedLines, furtherPayments } = projectEntries(entries);
       await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
@@ -163,7 +212,9 @@ export class Repair {
       ),
     );
     if (reservations.size + users.size === 0) return;
-    for await (const answers of new SaleCopy(this.deps.redis).answers()) {
+    const lacking = plans.filter(({ changes, newTickets }) => changes.length + newTickets.length > 0);
+    const campaigns = lacking.map(({ copy }) => copy.no);
+    for await (const answers of new SaleCopy(this.deps.redis).answers(campaigns)) {
       const completed = [];
       const queued = [];
       for (const { key, answer } of answers) {
@@ -174,8 +225,8 @@ export class Repair {
           const { reservationId, terms } = record;
           if (reservations.has(reservationId)) completed.push({ reservation: reservationId, key, answer, terms });
         } else {
-          const atMs = users.get(`${no}|${user}`);
-          if (atMs !== undefined) queued.push({ no, key, answer, atMs });
+          const atMs = users.get(`${campaignOfNumber(no)}|${user}`);
+          if (atMs !== undefined) queued.push({ no: campaignOfNumber(no), key, answer, atMs });
         }
       }
       await this.#details.fillAnswers(completed);
@@ -215,7 +266,7 @@ export class Repair {
     return { renumbered, promotions };
   }
 
-  async #nowMs(): Promise<number> {
+  async #now(): Promise<number> {
     const [seconds, micros] = await this.deps.redis.time();
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }

@@ -34,8 +34,10 @@ export function verdictLine({ product_id, confirmed, persisted, lost, duplicated
 }
 
 function linesOf(campaign: CampaignFindings): string[] {
-  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, archivedUnits } = campaign;
-  const lines = [`campaign ${campaign.product}`];
+  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, erased, archivedUnits } =
+    campaign;
+  const { bucket, transfers } = campaign;
+  const lines = [`campaign ${campaign.product}${bucket === undefined ? '' : `, bucket ${bucket}`}`];
   const add = (what: string) => lines.push(`  ${what}`);
   if (campaign.conflict) {
     add(`number: Postgres gave it to ${campaign.conflict} after the restore; nothing of this campaign was written`);
@@ -61,9 +63,14 @@ function linesOf(campaign: CampaignFindings): string[] {
   }
   if (places.missing > 0) add(`places in line missing in Postgres: ${places.missing}`);
   if (places.ended > 0) add(`places in line that have ended: ${places.ended}`);
+  if (transfers && transfers.left > 0) {
+    add(`transfers to other buckets missing in Postgres: ${transfers.left} (${transfers.units} units)`);
+  }
+  if (transfers && transfers.arrived > 0) add(`transfers that have arrived: ${transfers.arrived}`);
   if (archivedUnits > 0) {
     add(`archived: the counters differ by ${archivedUnits} units; the reservations are no longer in Redis`);
   }
+  if (erased > 0) add(`reservations of users who were erased since: ${erased}; they have their pseudonyms again`);
   if (leftAlone > 0) add(`left alone: ${leftAlone} rows that Redis does not have, or has in an earlier state`);
   return lines;
 }

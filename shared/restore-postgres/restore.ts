@@ -9,9 +9,11 @@ import type { EventStream } from '../redis/event-stream.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
-import { converge, Names } from './converge.js';
+import { converge, Names, type Picture } from './converge.js';
+import { DividedCampaigns } from './divided-campaigns.js';
 import type { Findings } from './findings.js';
 import { Repair } from './repair.js';
+import { RestoredBuckets } from './restored-buckets.js';
 import { RestoredCampaigns } from './restored-campaigns.js';
 import { RestoredRows } from './restored-rows.js';
 import { scanCampaign } from './scan.js';
@@ -33,6 +35,8 @@ export type RestoreOptions = {
   dryRun: boolean;
   /** How long the cursor may stay unchanged before the workers count as stopped. */
   settleMs: number;
+  /** How many buckets a campaign has. */
+  bucketsOf?: (product: ProductId) => number;
 };
 
 /** Redis has less than Postgres, so it cannot be used to repair Postgres. */
@@ -40,52 +44,146 @@ export class RedisBehind extends Error {
   override readonly name = 'RedisBehind';
 }
 
+/** A shard whose records were compared with their rows, while the sale goes on. */
+type Scanned = {
+  deps: RestoreDeps;
+  copy: SaleCopy;
+  directory: Map<number, ProductId>;
+  suspects: Names;
+  /** Campaigns whose number belongs to another campaign in the directory. */
+  unnamed: CampaignCopy[];
+  from: string;
+};
+
+/** The shard at one moment. `repair`: null = its history is new, and Postgres has what came before */
+type Pictured = { shard: number; picture: Picture; committed: string; repair: Repair | null };
+
 /**
  * Repairs Postgres from Redis after Postgres was set back, while the sale goes on. Everything is written in one
  * transaction, which holds the lock on the journal's cursor. So no worker persists meanwhile, and an interrupted repair
  * changes nothing. Nothing is voided, and rows that Redis lacks stay as they are.
- * @throws RedisBehind, EngineUnavailable
+ * @throws RedisBehind, BucketsDiffer, EngineUnavailable
  */
 export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
-  const { redis, journal, database, cursor, has } = deps;
-  if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
+  const [findings] = await restoreTogether([deps], options);
+  if (!findings) throw new Error('a shard has no findings');
+  return findings;
+}
+
+/**
+ * Does the same for several shards in one transaction, because they have buckets of the same campaigns. All cursors are
+ * locked before the first shard is read: a transfer arrives only after Postgres has it, so no bucket is read with units
+ * that another one, read later, has not given.
+ * @returns the findings of each shard
+ */
+export async function restoreTogether(all: readonly RestoreDeps[], options: RestoreOptions): Promise<Findings[]> {
+  const [first] = all;
+  if (!first) return [];
+  for (const { redis } of all)
+    if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
   // First waits while workers persist the journal. The repair writes only what they cannot write.
-  await settle({ journal, cursor }, options.settleMs);
-  const copy = new SaleCopy(redis);
-  const from = await journal.lastId();
-  const directory = new Map([...(await copy.directory())].filter(([, product]) => has(product)));
-  const suspects = new Names();
-  const rows = new RestoredRows(database);
-  const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
-  for (const [no, product] of directory) {
-    const campaign = await copy.campaign(product);
-    if (campaign && !campaign.archived) await scanCampaign(copy, rows, product, known.get(no) ?? null, suspects);
-  }
-  const unnamed: CampaignCopy[] = [];
-  for (const product of await copy.displaced()) {
-    if (!has(product)) continue;
-    const campaign = await copy.campaign(product);
-    if (campaign && directory.get(campaign.no) !== product) unnamed.push(campaign);
-  }
-  const findings = await database.transaction(async (client) => {
+  await Promise.all(all.map((deps) => settle(deps, options.settleMs)));
+  const scanned: Scanned[] = [];
+  for (const deps of all) scanned.push(await scan(deps));
+  const findings = await first.database.transaction(async (client) => {
     await client.query("select set_config('idle_in_transaction_session_timeout', $1, true)", [
       String(IDLE_IN_TRANSACTION_MS),
     ]);
-    const committed = await cursor.lock(client);
-    await cursor.lockWrites(client);
-    if (await isNewHistory(deps, client, committed)) return nothingMissing(committed);
-    const picture = await converge({ copy, journal }, directory, suspects, from);
-    if (compareJournalIds(picture.lastId, committed) < 0) {
-      throw new RedisBehind(`Redis has the journal up to ${picture.lastId}, Postgres up to ${committed}`);
-    }
-    return new Repair(deps, client, directory, picture, unnamed, committed).run(options.dryRun);
+    const cursors: string[] = [];
+    for (const { cursor } of all) cursors.push(await cursor.lock(client));
+    await first.cursor.lockWrites(client);
+    const pictured: Pictured[] = [];
+    for (const [i, one] of scanned.entries()) pictured.push(await take(client, one, cursors[i] ?? ''));
+    return repairAll(client, pictured, options);
   });
-  if (!options.dryRun) {
+  if (options.dryRun) return findings;
+  for (const [i, { journal }] of all.entries()) {
+    const lastId = findings[i]?.lastId ?? '';
     // Notifies the processes that wait for the commit, and trims the journal, as a worker does after each batch.
-    await journal.announcePersisted(findings.lastId);
-    await journal.trim(findings.lastId);
+    await journal.announcePersisted(lastId);
+    await journal.trim(lastId);
   }
   return findings;
+}
+
+async function scan(deps: RestoreDeps): Promise<Scanned> {
+  const { redis, journal, database, has } = deps;
+  const copy = new SaleCopy(redis);
+  const from = await journal.lastId();
+  const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
+  const directory = new Map<number, ProductId>();
+  const displaced: ProductId[] = [...(await copy.displaced())].filter(has);
+  for (const [no, product] of await copy.directory()) {
+    if (!has(product)) continue;
+    const other = directory.get(no);
+    const isOwner = other === undefined || known.get(no)?.product === product;
+    if (isOwner) directory.set(no, product);
+    if (other !== undefined) displaced.push(isOwner ? other : product);
+  }
+  const suspects = new Names();
+  const rows = new RestoredRows(database);
+  for (const [no, product] of directory) {
+    const campaign = await copy.campaign(product);
+    if (campaign && !campaign.archived) await scanCampaign(copy, rows, campaign, known.get(no) ?? null, suspects);
+  }
+  const unnamed: CampaignCopy[] = [];
+  for (const product of displaced) {
+    const campaign = await copy.campaign(product);
+    if (campaign && directory.get(campaign.no) !== product) unnamed.push(campaign);
+  }
+  return { deps, copy, directory, suspects, unnamed, from };
+}
+
+/** Reads the shard as it is at one entry of its journal. @throws RedisBehind */
+async function take(client: Queryable, scanned: Scanned, committed: string): Promise<Pictured> {
+  const { deps, copy, directory, suspects, unnamed, from } = scanned;
+  const { journal, cursor } = deps;
+  const isNew = await isNewHistory(deps, client, committed);
+  const picture = await converge({ copy, journal }, directory, suspects, from);
+  const pictured = { shard: cursor.shard, picture, committed };
+  if (isNew) return { ...pictured, repair: null };
+  if (compareJournalIds(picture.lastId, committed) < 0) {
+    throw new RedisBehind(`Redis has the journal up to ${picture.lastId}, Postgres up to ${committed}`);
+  }
+  const repair = new Repair(deps, client, directory, picture, unnamed, committed);
+  await repair.read();
+  return { ...pictured, repair };
+}
+
+/** Plans all shards, then writes each step for all of them. */
+async function repairAll(
+  client: Queryable,
+  pictured: readonly Pictured[],
+  { dryRun, bucketsOf = () => 1 }: RestoreOptions,
+): Promise<Findings[]> {
+  const rows = {
+    campaigns: await new RestoredCampaigns(client).all(),
+    buckets: await new RestoredBuckets(client).all(),
+  };
+  const buckets = pictured.flatMap(({ shard, picture, repair }) =>
+    [...picture.campaigns.values()].flatMap((copy) =>
+      copy.part ? [{ copy, part: copy.part, shard, backlog: repair?.backlog ?? null }] : [],
+    ),
+  );
+  const divided = await DividedCampaigns.plan(client, rows, buckets, bucketsOf);
+  const repairs = pictured.flatMap(({ repair }) => repair ?? []);
+  for (const repair of repairs) await repair.plan(rows);
+  const [first] = repairs;
+  if (!dryRun && first) {
+    for (const repair of repairs) await repair.begin();
+    await divided.begin();
+    for (const repair of repairs) await repair.writeEnds();
+    for (const repair of repairs) await repair.writeBeginnings();
+    for (const repair of repairs) await repair.writeStatuses();
+    await divided.finish(first.nowMs);
+    const totals = divided.totalsBeforeBacklog();
+    for (const repair of repairs) await repair.finish(totals);
+  }
+  return pictured.map(({ shard, committed, repair }) => {
+    const findings = repair?.findings() ?? nothingMissing(committed);
+    const campaigns = findings.campaigns.map((one) => divided.withTransfers(one));
+    return { ...findings, campaigns: [...divided.findingsOf(shard), ...campaigns] };
+  });
 }
 
 /** Whether the history of Redis began after the last entry that Postgres has, and nothing was written in it yet. */

@@ -5,6 +5,7 @@ import {
   type SnapshotTicket,
   TICKET_COLUMNS,
 } from '../postgres/snapshot.js';
+import { WITHOUT_PERSON } from '../postgres/user-rows.js';
 import type { Epoch } from '../redis/epoch.js';
 import { raiseSequence } from './restored-campaigns.js';
 
@@ -22,6 +23,15 @@ export class RestoredRows {
       [ids],
     );
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Gives reservations their pseudonyms, and removes what an erasure removes (shared/postgres/user-rows.ts). */
+  async eraseUsers(erased: readonly { id: string; pseudonym: string }[]): Promise<void> {
+    await this.client.query(
+      `update redemptions r set user_id = n.pseudonym, ${WITHOUT_PERSON}
+       from unnest($1::uuid[], $2::text[]) as n(id, pseudonym) where r.redemption_id = n.id`,
+      [erased.map(({ id }) => id), erased.map(({ pseudonym }) => pseudonym)],
+    );
   }
 
   async ticketsByNumber(campaignId: string, lineNos: readonly number[]): Promise<SnapshotTicket[]> {
@@ -43,28 +53,30 @@ export class RestoredRows {
     return rows;
   }
 
-  /** Reads the ids of all reservations of a campaign, in batches. */
-  async *reservationIds(campaignId: string, batch: number): AsyncGenerator<string[]> {
+  /** Reads the ids of all reservations of a campaign, in batches. @param bucket only those of a bucket; null = all */
+  async *reservationIds(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<string[]> {
     let after: string | null = null;
     do {
       const { rows }: { rows: { id: string }[] } = await this.client.query(
         `select redemption_id as id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
+           and ($4::int is null or redemption_bucket(redemption_id) = $4)
          order by redemption_id limit $2`,
-        [campaignId, batch, after],
+        [campaignId, batch, after, bucket],
       );
       yield rows.map(({ id }) => id);
       after = rows.length < batch ? null : (rows.at(-1)?.id ?? null);
     } while (after !== null);
   }
 
-  /** Reads all waiting places of a campaign, in batches. */
-  async *allWaiting(campaignId: string, batch: number): AsyncGenerator<SnapshotTicket[]> {
+  /** Reads all waiting places of a campaign, in batches. @param bucket only those of a bucket; null = all */
+  async *allWaiting(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<SnapshotTicket[]> {
     let after: string | null = '';
     do {
       const { rows }: { rows: SnapshotTicket[] } = await this.client.query(
         `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and status = 'waiting' and user_id > $3
+           and ($4::int is null or redemption_bucket(reservation_id) = $4)
          order by user_id limit $2`,
-        [campaignId, batch, after],
+        [campaignId, batch, after, bucket],
       );
       yield rows;
       after = rows.length < batch ? null : (rows.at(-1)?.user ?? null);

@@ -1,7 +1,6 @@
-import type { ProductId } from '../domain/ids.js';
-import type { SaleCopy } from '../sale/sale-copy.js';
+import type { CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 import type { Names } from './converge.js';
-import { placesOf, recordOfRow, stepOf } from './plan.js';
+import { isErased, placesOf, recordOfRow, stepOf } from './plan.js';
 import type { CampaignRow } from './restored-campaigns.js';
 import type { RestoredRows } from './restored-rows.js';
 
@@ -9,13 +8,14 @@ const BATCH = 1_000;
 const NOTHING = new Map<string, never>();
 
 /**
- * Adds to `suspects` the reservations and users of a campaign whose rows differ from Redis.
+ * Adds to `suspects` the reservations and users of a campaign, or of its bucket in this shard, whose rows differ from
+ * Redis.
  * @param row the campaign in Postgres; null = Postgres lacks it, so everything differs
  */
 export async function scanCampaign(
   copy: SaleCopy,
   rows: RestoredRows,
-  product: ProductId,
+  { product, part }: CampaignCopy,
   row: CampaignRow | null,
   suspects: Names,
 ): Promise<void> {
@@ -26,7 +26,8 @@ export async function scanCampaign(
     for (const [id, record] of records) {
       seen.add(id);
       const one = stored.get(id);
-      if (stepOf(record, one ? recordOfRow(one) : null) !== 'nothing') reservations.add(id);
+      const known = one ? recordOfRow(one) : null;
+      if (stepOf(record, known) !== 'nothing' || isErased(record, known)) reservations.add(id);
     }
   }
   const waiting = new Set<number>();
@@ -40,10 +41,10 @@ export async function scanCampaign(
     }
   }
   if (!row) return;
-  for await (const ids of rows.reservationIds(row.id, BATCH)) {
+  for await (const ids of rows.reservationIds(row.id, part?.bucket ?? null, BATCH)) {
     for (const id of ids) if (!seen.has(id)) reservations.add(id);
   }
-  for await (const tickets of rows.allWaiting(row.id, BATCH)) {
+  for await (const tickets of rows.allWaiting(row.id, part?.bucket ?? null, BATCH)) {
     for (const { lineNo, user } of tickets) if (!waiting.has(lineNo)) users.add(user);
   }
 }

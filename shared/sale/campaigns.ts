@@ -1,4 +1,5 @@
-import { type Campaign, MAX_UNITS } from '../domain/campaign.js';
+import { numberOfBucket } from '../domain/buckets.js';
+import { type BucketPart, type Campaign, MAX_UNITS } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
 import { termFields } from '../domain/terms.js';
 import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
@@ -31,6 +32,7 @@ export class Campaigns {
    * Writes a campaign to Redis, unless it exists.
    * @param archived when only the campaign is written and its records stay in Postgres
    * @param token of the worker that fills Redis (RedisFill); null when Redis is in service
+   * @param part the bucket of a divided campaign that this shard has; null = the whole campaign
    * @throws FencedOut when this worker no longer fills Redis
    */
   load(
@@ -38,17 +40,20 @@ export class Campaigns {
     known: KnownCounters = NOTHING_YET,
     archived: Archived | null = null,
     token: string | null = null,
+    part: BucketPart | null = null,
   ): Promise<LoadCampaignOutcome> {
+    const total = part ? part.total : campaign.totalLimit;
     return this.calls.scripts.run(loadCampaignScript, {
       keys: saleKeys(campaign.productId),
       args: {
-        no: campaign.no,
+        no: part ? numberOfBucket(campaign.no, part.bucket) : campaign.no,
         product_id: campaign.productId,
         version: campaign.termsVersion,
         status: campaign.status,
         type: campaign.type,
-        codes: campaign.codes,
-        total: campaign.totalLimit ?? -1,
+        // The codes of a bucket divide themselves when they are added, so that an existing bitmap stays.
+        codes: part && token === null ? 0 : campaign.codes,
+        total: total ?? -1,
         held: known.held,
         redeemed: known.redeemed,
         burned: known.burned,
@@ -57,6 +62,11 @@ export class Campaigns {
         archived: archived?.pass ?? '',
         promised: archived?.promised ?? 0,
         token: token ?? '',
+        stage: part ? (part.sealed ? 'sealed' : 'open') : '0',
+        moved_out: part?.movedOut ?? 0,
+        arrived: JSON.stringify(part?.arrived ?? {}),
+        gave: JSON.stringify(part?.gave ?? []),
+        own_codes: part?.ownCodes ?? 0,
       },
       each: saleTerms(campaign),
     });
@@ -116,9 +126,12 @@ export class Campaigns {
     );
   }
 
-  /** Raises the number of codes of the campaign. @param codes total number of codes */
-  addCodes(product: ProductId, codes: number): Promise<AddCodesOutcome> {
-    return this.calls.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes } });
+  /**
+   * Raises the number of codes of the campaign in this shard. A divided campaign needs the call in the shard of each
+   * bucket. @param codes total number of codes
+   */
+  addCodes(product: ProductId, codes: number, buckets = 1): Promise<AddCodesOutcome> {
+    return this.calls.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes, buckets } });
   }
 }
 

@@ -43,6 +43,7 @@ export function reservedEntry(
       device: input.device ?? '',
       trace: input.trace,
       stacking: outcome.stacking,
+      ...(input.metadata ? { metadata: input.metadata } : {}),
     },
   };
 }
@@ -66,6 +67,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
       device: input.device ?? '',
       trace: input.trace,
       stacking: outcome.stacking,
+      ...(input.metadata ? { metadata: input.metadata } : {}),
     },
   };
 }

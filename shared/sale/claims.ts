@@ -11,8 +11,8 @@ import {
   decodeDecisions,
   MAX_REQUESTS,
   type ReserveDecision,
-  type ReserveOutcome,
   reserveScript,
+  type StoreReserveOutcome,
 } from './scripts/reserve.js';
 
 /** Options for claims that one call decides. */
@@ -39,8 +39,11 @@ export class Claims {
     });
   }
 
-  /** Decides one claim, in one call with claims of the same campaign that arrive meanwhile. */
-  async reserve(input: ReserveInput): Promise<ReserveOutcome> {
+  /**
+   * Decides one claim, in one call with claims of the same campaign that arrive meanwhile. In a divided campaign the
+   * decision may not be final (BucketClaims).
+   */
+  async reserve(input: ReserveInput): Promise<StoreReserveOutcome> {
     let outcome = await this.#reserve(input);
     if (outcome.kind === 'not_combinable') {
       outcome = await this.orders.whileLive(input.user, orderOf(input), outcome, () => this.#reserve(input));
@@ -58,7 +61,7 @@ export class Claims {
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
     const outcome = await this.calls.scripts.run(
       reserveScript,
-      reserveCall(inputs, this.calls.limits, this.batches.mayPack()),
+      reserveCall(inputs, this.calls.limits, this.batches.mayPack() && !inputs.some(({ metadata }) => metadata)),
     );
     if (outcome.kind === 'decided') {
       const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
@@ -73,7 +76,7 @@ export class Claims {
   }
 
   /** In an archived campaign: replays the first response to the key, else rejects the claim with `ended`. */
-  #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
+  #replayOrEnded(input: ReserveInput, missed: Missed): Promise<StoreReserveOutcome> {
     return decided<ReserveDecision>(
       () => this.#reserve(input),
       (recall) => recall.answer(input.product, input.user, input.key),
@@ -83,7 +86,7 @@ export class Claims {
     );
   }
 
-  #rememberCheckout(input: ReserveInput, outcome: ReserveOutcome): void {
+  #rememberCheckout(input: ReserveInput, outcome: StoreReserveOutcome): void {
     const { promises, limits } = this.calls;
     if (!promises) return;
     if (outcome.kind === 'reserved') {

@@ -57,6 +57,7 @@ export function notQueued({ presenceMs = 0 }: Missed): Extract<ShopperStatusOutc
     orderId: '',
     dueMs: 0,
     code: null,
+    qty: 0,
     paceMs: null,
     presenceMs,
     // Postgres has all records of an archived campaign.

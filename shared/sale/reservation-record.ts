@@ -15,6 +15,12 @@ export const RECORD_STATES = [
 ] as const;
 export type RecordState = (typeof RECORD_STATES)[number];
 
+/**
+ * Units of a reservation that were given back while it kept others. released: before the payment. refunded: after it.
+ * burned: those of the refunded ones that are not sold again.
+ */
+export type Reduced = { released: number; refunded: number; burned: number };
+
 export type ReservationRecord = {
   state: RecordState;
   user: string;
@@ -25,15 +31,25 @@ export type ReservationRecord = {
   orderId: string;
   /** Number of the coupon code that is used; null = none. */
   code: number | null;
+  /** Undefined = it has all of its units. `qty` counts those that it kept. */
+  reduced?: Reduced;
 };
 
 /** Reads a packed reservation. @throws ContractError */
 export function decodeReservation(text: string): ReservationRecord {
-  const { state, user, qty, slot, due, line_no, order_id, code } = parseRecord(RESERVATION, text);
+  const { state, user, qty, slot, due, line_no, order_id, code, reduced } = parseRecord(RESERVATION, text);
   if (!(RECORD_STATES as readonly string[]).includes(state)) {
     throw new ContractError(`a reservation record is malformed: ${text}`);
   }
-  return { state: state as RecordState, user, qty, slot, dueMs: due, lineNo: line_no, orderId: order_id, code };
+  const record = { state: state as RecordState, user, qty, slot, dueMs: due, lineNo: line_no, orderId: order_id, code };
+  return reduced === '' ? record : { ...record, reduced: unpackReduced(reduced) };
+}
+
+function unpackReduced(text: string): Reduced {
+  const [released, refunded, burned] = text.split(',').map(Number);
+  if (released === undefined || refunded === undefined || burned === undefined)
+    throw new ContractError(`a reservation record is malformed: ${text}`);
+  return { released, refunded, burned };
 }
 
 /** Returns whether a reservation in this state takes units: reserved, redeemed or burned. */
@@ -42,6 +58,7 @@ export function takesUnits(state: RecordState): boolean {
 }
 
 /** Packs a reservation, as scripts do. */
-export function encodeReservation({ dueMs, lineNo, orderId, ...record }: ReservationRecord): string {
-  return packRecord(RESERVATION, { ...record, due: dueMs, line_no: lineNo, order_id: orderId });
+export function encodeReservation({ dueMs, lineNo, orderId, reduced, ...record }: ReservationRecord): string {
+  const given = reduced ? `${reduced.released},${reduced.refunded},${reduced.burned}` : '';
+  return packRecord(RESERVATION, { ...record, due: dueMs, line_no: lineNo, order_id: orderId, reduced: given });
 }

@@ -7,7 +7,14 @@ import type { Missed } from './recall.js';
 import type { SaleCalls } from './sale-calls.js';
 import { type RejournalOutcome, rejournalScript } from './scripts/campaign.js';
 import { type ExpireOutcome, expireScript } from './scripts/line.js';
-import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
+import {
+  type ExtendOutcome,
+  extendScript,
+  type RefundOutcome,
+  refundScript,
+  type VoidOutcome,
+  voidScript,
+} from './scripts/payment.js';
 import {
   CONFIRM_DECISIONS,
   type ConfirmCall,
@@ -70,7 +77,9 @@ export class Reservations {
   }
 
   /**
-   * Releases a reservation. @param holder the user of the ticket; null = a service, which may release any reservation
+   * Releases a reservation.
+   * @param holder the user of the ticket; null = a service, which may release any reservation
+   * @param keep number of units that the reservation keeps; 0 = it ends
    */
   release(
     product: ProductId,
@@ -78,18 +87,34 @@ export class Reservations {
     holder: UserId | null,
     reason: string,
     trace: string,
+    keep = 0,
   ): Promise<ReleaseOutcome> {
+    const request = { reservation_id: reservation, holder: holder ?? '', reason, trace };
+    return this.calls.of(product, reservation, () =>
+      this.calls.keep(this.#releases.run(product, keep > 0 ? { ...request, keep } : request)),
+    );
+  }
+
+  /** Refunds a reservation. @param keep number of units that the reservation keeps; 0 = it ends */
+  refund(product: ProductId, reservation: ReservationId, trace: string, keep = 0): Promise<RefundOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.keep(
-        this.#releases.run(product, { reservation_id: reservation, holder: holder ?? '', reason, trace }),
+        this.calls.scripts.run(refundScript, {
+          keys: saleKeys(product),
+          args: { reservation_id: reservation, keep, trace },
+        }),
       ),
     );
   }
 
-  refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
+  /** Extends the deadline of a reservation once. @param extendMs at least 1 */
+  extend(product: ProductId, reservation: ReservationId, extendMs: number, trace: string): Promise<ExtendOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.keep(
-        this.calls.scripts.run(refundScript, { keys: saleKeys(product), args: { reservation_id: reservation, trace } }),
+        this.calls.scripts.run(extendScript, {
+          keys: saleKeys(product),
+          args: { reservation_id: reservation, extend_ms: extendMs, trace },
+        }),
       ),
     );
   }
@@ -115,7 +140,11 @@ export class Reservations {
   }
 
   /** Appends the journal entries of a reservation that Postgres lacks. @param row its state in Postgres */
-  rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
+  rejournal(
+    product: ProductId,
+    reservation: string,
+    row: 'missing' | 'reserved' | 'more_units',
+  ): Promise<RejournalOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
     );

@@ -33,6 +33,8 @@ export type ReserveInput = {
   /** Subject of the device's quota: the device, or its substitute; null = no quota. */
   counted: string | null;
   trace: string;
+  /** JSON of a flat object of texts; none = no metadata. Its call is not packed (decision 57). */
+  metadata?: string | null;
   /**
    * Version of the terms whose audience was checked, negative when it excludes the user; 0 = not checked, which is
    * enough for a campaign without an audience.
@@ -42,7 +44,15 @@ export type ReserveInput = {
   coupon: CouponClaim | null;
   /** Promises that the caller may still get under new keys, beyond the user's limit; may be negative. */
   newKeys: number;
+  /** Of a divided campaign; null = it is not divided. */
+  bucket?: { buckets: number; place: DrawnPlace | null } | null;
 };
+
+/**
+ * A line number among all buckets, and the position and the size of the line that the first response has. `lineNo`
+ * null: the user waited with the number already, so it is not drawn for a new place.
+ */
+export type DrawnPlace = { lineNo: number | null; position: number; queueSize: number };
 
 /** Additional fields of a redemption by code. */
 export type CouponClaim = {
@@ -61,7 +71,7 @@ export function reserveCall(
   limits: SaleLimits,
   packed: boolean,
 ): CallOf<typeof reserveScript> {
-  const { product, ticketKey } = inputs[0] as ReserveInput;
+  const { product, ticketKey, bucket } = inputs[0] as ReserveInput;
   const requestKeys: string[] = [];
   // Four for each request, needed or not.
   for (const input of inputs) {
@@ -82,6 +92,7 @@ export function reserveCall(
     order_ttl_ms: String(limits.orderMemoryMs),
     packed,
   };
+  if (bucket) input.buckets = bucket.buckets;
   return { keys: { ...saleKeys(product), request_keys: requestKeys }, args: { input } };
 }
 
@@ -97,8 +108,14 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
   if (input.token) request.token_expires_at = String(input.token.expiresAtSeconds);
   if (input.device !== null) request.device = input.device;
   if (input.trace !== '') request.trace = input.trace;
+  if (input.metadata) request.metadata = input.metadata;
   if (input.proven) request.proven = true;
   if (input.holderDevice !== null) request.holder_device = input.holderDevice;
+  if (input.bucket?.place) {
+    if (input.bucket.place.lineNo !== null) request.line_no = input.bucket.place.lineNo;
+    request.position = input.bucket.place.position;
+    request.queue_size = input.bucket.place.queueSize;
+  }
   if (coupon) {
     request.request = requestOf(input);
     request.code = coupon.code;

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { RawEntry } from '../contracts/journal.js';
-import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
+import { bucketOfNumber, campaignOfNumber } from '../domain/buckets.js';
+import type { BucketPart, CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
@@ -12,9 +13,15 @@ import { RequestNames } from '../redis/request-names.js';
 import { type CampaignDetails, detailsOf } from './campaign-details.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
-/** A campaign hash: sale terms and counters. */
+/** The fields that only a bucket of a divided campaign has. */
+export type BucketCopy = Pick<BucketPart, 'bucket' | 'sealed' | 'movedOut' | 'arrived' | 'gave'>;
+
+/** A campaign hash, or that of a bucket: sale terms and counters. */
 export type CampaignCopy = {
+  /** Without the bucket. */
   no: number;
+  /** null = the campaign is not divided */
+  part: BucketCopy | null;
   product: ProductId;
   type: CampaignType;
   status: CampaignStatus;
@@ -67,10 +74,13 @@ export type Moment = {
 export class SaleCopy {
   constructor(readonly redis: Redis) {}
 
-  /** Returns campaign number → product. */
-  async directory(): Promise<ReadonlyMap<number, ProductId>> {
+  /**
+   * Returns the campaigns that this Redis has, or has a bucket of: campaign number, product. A number may come twice,
+   * if Postgres gave it again after it was set back.
+   */
+  async directory(): Promise<(readonly [no: number, product: ProductId])[]> {
     const entries = await engine(() => this.redis.hgetall(keys.directory));
-    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+    return Object.entries(entries).map(([no, product]) => [campaignOfNumber(Number(no)), product as ProductId]);
   }
 
   /** Returns the products whose number another campaign got, so that the directory lacks them. */
@@ -136,9 +146,13 @@ export class SaleCopy {
     return { lastId, entries, campaigns, records };
   }
 
-  /** Yields the idempotency keys of persisted promises with their records, in batches. A key may come twice. */
-  async *answers(): AsyncGenerator<{ key: string; answer: string }[]> {
-    const requests = new RequestNames(this.redis).all();
+  /**
+   * Yields the idempotency keys of persisted promises of some campaigns with their records, in batches. A key may come
+   * twice, and others may come too.
+   * @param campaigns their numbers
+   */
+  async *answers(campaigns: Iterable<number>): AsyncGenerator<{ key: string; answer: string }[]> {
+    const requests = new RequestNames(this.redis).of(campaigns);
     for (;;) {
       const { done, value } = await engine(() => requests.next());
       if (done) return;
@@ -199,7 +213,8 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
   const number = (name: string) => Number(hash[name] ?? 0);
   const total = number('total');
   return {
-    no: number('no'),
+    no: campaignOfNumber(number('no')),
+    part: bucketOf(hash),
     product,
     type: hash.type as CampaignType,
     status: hash.status as CampaignStatus,
@@ -215,6 +230,17 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     burned: number('burned'),
     waiting: number('waiting'),
     archived: hash.archived !== undefined,
+  };
+}
+
+function bucketOf(hash: Record<string, string>): BucketCopy | null {
+  if (hash.spent === undefined || hash.spent === '0' || hash.spent === '1') return null;
+  return {
+    bucket: bucketOfNumber(Number(hash.no)),
+    sealed: hash.spent !== 'open',
+    movedOut: Number(hash.moved_out ?? 0),
+    arrived: JSON.parse(hash.arrived ?? '{}') as BucketCopy['arrived'],
+    gave: JSON.parse(hash.gave ?? '[]') as BucketCopy['gave'],
   };
 }
 

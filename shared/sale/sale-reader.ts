@@ -7,8 +7,19 @@ import { keys } from '../redis/keys.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
-/** `endsAtMs` 0 = open end. */
-export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: number };
+/** What anyone may know of a sale. `endsAtMs` 0 = open end. */
+export type PublicState = {
+  status: CampaignStatus;
+  startsAtMs: number;
+  endsAtMs: number;
+  /** Whether shoppers can wait for units. */
+  hasLine: boolean;
+  /** No unit is free, and with a line none is held either, so that none can return soon. */
+  soldOut: boolean;
+};
+
+/** How far a line has come. `served`: users promoted since it began. */
+export type LineProgress = { status: CampaignStatus; served: number; waiting: number; mustBeSeen: boolean };
 
 /** Name of the pass that archived a campaign, and the number of its reservations. */
 export type Archived = { pass: string; promised: number };
@@ -61,15 +72,42 @@ export class SaleReader {
   }
 
   /**
-   * Reads status and times of a campaign, for callers who may see no more; null when Redis lacks the campaign.
+   * Reads what anyone may know of a campaign; null when Redis lacks the campaign.
    * @throws EngineUnavailable as `directory` does
    */
-  async schedule(product: ProductId): Promise<Schedule | null> {
-    const [status, startsAt, endsAt] = await this.#readFilled((redis) =>
-      redis.hmget(keys.campaign(product), 'status', 'starts_at', 'ends_at'),
+  async publicState(product: ProductId): Promise<PublicState | null> {
+    const [status, startsAt, endsAt, line, total, free, held] = await this.#readFilled((redis) =>
+      redis.hmget(
+        keys.campaign(product),
+        ...['status', 'starts_at', 'ends_at', 'line_enabled', 'total', 'free', 'held'],
+      ),
     );
     if (!status) return null;
-    return { status: status as CampaignStatus, startsAtMs: Number(startsAt), endsAtMs: Number(endsAt) };
+    const hasLine = line === '1';
+    // A campaign without any units is a waiting list for them.
+    const limited = Number(total) > 0 || (Number(total) === 0 && !hasLine);
+    return {
+      status: status as CampaignStatus,
+      startsAtMs: Number(startsAt),
+      endsAtMs: Number(endsAt),
+      hasLine,
+      soldOut: limited && Number(free) <= 0 && (!hasLine || Number(held) <= 0),
+    };
+  }
+
+  /** How far the line of a campaign, or of a bucket, has come; null = Redis lacks the campaign. */
+  async lineProgress(product: ProductId): Promise<LineProgress | null> {
+    const [status, waiting, pace, presence] = await this.#readFilled((redis) =>
+      redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'presence_ms'),
+    );
+    if (!status) return null;
+    return {
+      status: status as CampaignStatus,
+      // The last part of the field counts promotions (lua/includes/pace.lua).
+      served: Number(pace?.split('|').at(-1) ?? 0),
+      waiting: Number(waiting),
+      mustBeSeen: Number(presence ?? 0) > 0,
+    };
   }
 
   /** Yields every reservation of a campaign in batches. A reservation may come twice while the campaign changes. */

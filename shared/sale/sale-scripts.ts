@@ -1,6 +1,14 @@
 import { appendEventsScript } from '../redis/append-events.js';
 import { archiveScript, evictResponseScript, restoreUserScript } from './scripts/archive.js';
 import {
+  bucketHeadsScript,
+  bucketPlacesScript,
+  drawNumbersScript,
+  moveInScript,
+  moveOutScript,
+  sealScript,
+} from './scripts/buckets.js';
+import {
   addCodesScript,
   loadCampaignScript,
   rejournalScript,
@@ -9,6 +17,7 @@ import {
   updateTermsScript,
 } from './scripts/campaign.js';
 import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
+import { eraseUserScript } from './scripts/erase-user.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   expireScript,
@@ -20,7 +29,7 @@ import {
   shopperStatusScript,
 } from './scripts/line.js';
 import { lineHeadScript } from './scripts/line-head.js';
-import { refundScript, voidScript } from './scripts/payment.js';
+import { extendScript, refundScript, voidScript } from './scripts/payment.js';
 import { reserveScript } from './scripts/reserve.js';
 import { confirmScript, releaseScript } from './scripts/settlement.js';
 
@@ -29,6 +38,7 @@ export const SALE_SCRIPTS = [
   reserveScript,
   confirmScript,
   releaseScript,
+  extendScript,
   refundScript,
   voidScript,
   expireScript,
@@ -49,10 +59,17 @@ export const SALE_SCRIPTS = [
   lineHeadScript,
   archiveScript,
   restoreUserScript,
+  eraseUserScript,
   evictResponseScript,
   beginFillScript,
   fillScript,
   endFillScript,
   beginHistoryScript,
   appendEventsScript,
+  sealScript,
+  drawNumbersScript,
+  moveOutScript,
+  moveInScript,
+  bucketHeadsScript,
+  bucketPlacesScript,
 ] as const;

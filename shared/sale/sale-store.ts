@@ -1,4 +1,5 @@
 import type { ScriptRunner } from '../redis/script-runner.js';
+import { Buckets } from './buckets.js';
 import { Campaigns } from './campaigns.js';
 import { type ClaimBatches, Claims } from './claims.js';
 import { OrderClaims } from './order-claims.js';
@@ -21,6 +22,7 @@ export class SaleStore {
   readonly reservations: Reservations;
   readonly line: WaitingLine;
   readonly campaigns: Campaigns;
+  readonly buckets: Buckets;
 
   constructor(
     readonly scripts: ScriptRunner,
@@ -38,5 +40,6 @@ export class SaleStore {
     this.reservations = new Reservations(calls, this.orders);
     this.line = new WaitingLine(calls);
     this.campaigns = new Campaigns(calls);
+    this.buckets = new Buckets(calls);
   }
 }

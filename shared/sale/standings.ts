@@ -53,6 +53,7 @@ function decodeStanding(standing: string, reply: Standings): StandingReply | Con
     orderId: text(fields, 3),
     dueMs: count(fields, 4),
     code: codeNumber(fields, 5),
+    qty: count(fields, 6),
     paceMs: status === 'queued' ? paceMs : null,
     presenceMs,
     durable,

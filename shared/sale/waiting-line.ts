@@ -19,6 +19,13 @@ import {
 import { type LineHeadOutcome, lineHeadScript } from './scripts/line-head.js';
 import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
 
+/** Computes positions from the line numbers that scripts return in divided campaigns (shared/buckets/places.ts). */
+export type LinePlaces = {
+  isDivided(product: ProductId): boolean;
+  ofStanding(product: ProductId, standing: Promise<ShopperStatusOutcome>): Promise<ShopperStatusOutcome>;
+  ofPositions(product: ProductId, positions: Promise<PositionsOutcome>): Promise<PositionsOutcome>;
+};
+
 /**
  * The lines of campaigns, and the standings of their users. Every method throws EngineUnavailable when Redis cannot be
  * used.
@@ -39,10 +46,15 @@ export class WaitingLine {
     },
   });
 
+  /** Positions in lines of divided campaigns; null = scripts return the positions. */
+  places: LinePlaces | null = null;
+
   constructor(readonly calls: SaleCalls) {}
 
-  promote(product: ProductId, limit: number): Promise<PromoteOutcome> {
-    return this.calls.keep(this.calls.scripts.run(promoteScript, { keys: saleKeys(product), args: { limit } }));
+  /** @param upTo the last line number to promote; null = no limit, but no user of a bucket */
+  promote(product: ProductId, limit: number, upTo: number | null = null): Promise<PromoteOutcome> {
+    const args = { limit, up_to: upTo };
+    return this.calls.keep(this.calls.scripts.run(promoteScript, { keys: saleKeys(product), args }));
   }
 
   /** Ends the user's place. @param place reservation id of the place; null = the current place of the user */
@@ -96,17 +108,20 @@ export class WaitingLine {
    *   is returned
    */
   standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<ShopperStatusOutcome> {
-    return decided<StandingReply>(
+    const standing = decided<StandingReply>(
       () => this.#standings.run(product, { user, place }),
       (recall, pass) => recall.person(product, user, pass),
       notQueued,
       this.calls.recall,
     );
+    return this.places?.isDivided(product) ? this.places.ofStanding(product, standing) : standing;
   }
 
   /** Returns the positions of users. @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
-    return this.calls.scripts.run(positionsScript, { keys: saleKeys(product), each: users.map((user) => ({ user })) });
+    const each = users.map((user) => ({ user }));
+    const positions = this.calls.scripts.run(positionsScript, { keys: saleKeys(product), each });
+    return this.places?.isDivided(product) ? this.places.ofPositions(product, positions) : positions;
   }
 
   /** Returns the head of the line, and why no user is promoted. @param limit users, at most MAX_LINE_HEAD */

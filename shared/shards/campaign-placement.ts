@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FIRST_BUCKET } from '../domain/buckets.js';
 import type { ProductId } from '../domain/ids.js';
 import { shardOfProduct } from '../domain/shards.js';
-import { moveCampaign, readSharding } from '../postgres/installation.js';
+import { lockShards, moveCampaign, readSharding } from '../postgres/installation.js';
 import type { JournalHistories } from '../postgres/journal-histories.js';
 import type { Queryable } from '../postgres/pool.js';
 import type { ShardMap } from './shard-map.js';
@@ -29,11 +30,15 @@ export class CampaignPlacement {
 
   /**
    * Places a campaign that the caller's transaction has created.
+   * @param buckets of the campaign; all processes must know that it is divided
    * @returns the version of the map of campaigns that all processes must know before it is sold; null = nothing to know
+   * @throws EngineUnavailable when the number of shards changes
    */
-  async place(client: Queryable, product: ProductId): Promise<number | null> {
+  async place(client: Queryable, product: ProductId, buckets = 1): Promise<number | null> {
     const { map } = this.deps;
+    await lockShards(client, map.count);
     if (map.count === 1) return null;
+    if (buckets > 1) return moveCampaign(client, product, map.shardOf(product, FIRST_BUCKET));
     const { rows } = await client.query<{ product_id: ProductId; shard: number | null }>(
       `select product_id, shard from campaigns where status <> 'closed' and product_id <> $1`,
       [product],

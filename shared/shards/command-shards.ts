@@ -16,7 +16,7 @@ export type CommandShard = {
   redis: Redis;
   journal: Journal;
   cursor: JournalCursor;
-  /** Whether a campaign is in this shard. */
+  /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
 };
 
@@ -48,7 +48,7 @@ export class CommandShards {
     const prefix = shardPrefix(index, this.map.count, onCluster, namespace);
     const redis = connectForCommands(this.target, this.limits, () => {}, prefix);
     const cursor = new JournalCursor(this.database, index, this.map.count > 1);
-    const has = (product: ProductId) => this.map.shardOf(product) === index;
+    const has = (product: ProductId) => this.map.bucketIn(product, index) !== null;
     const shard = { index, redis, journal: new Journal(redis), cursor, has };
     this.#opened.set(index, shard);
     const limit = setTimeout(() => redis.emit('error', new Error('no server replies')), this.limits.connectMs * 2);
@@ -59,8 +59,8 @@ export class CommandShards {
     return shard;
   }
 
-  of(product: ProductId): Promise<CommandShard> {
-    return this.open(this.map.shardOf(product));
+  of(product: ProductId, bucket: number): Promise<CommandShard> {
+    return this.open(this.map.shardOf(product, bucket));
   }
 
   close(): void {

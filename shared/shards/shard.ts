@@ -7,8 +7,8 @@ import { shardPrefix } from '../domain/shards.js';
 import { createHistoryGate, type HistoryGate } from '../history/history-gate.js';
 import { endsWithItsConnection, type Lifecycle } from '../observability/lifecycle.js';
 import { type Log, withFields } from '../observability/log.js';
+import type { Heartbeat, Heartbeats } from '../postgres/heartbeats.js';
 import { readSharding } from '../postgres/installation.js';
-import type { Heartbeat } from '../postgres/journal-histories.js';
 import type { Database } from '../postgres/pool.js';
 import { CommitWatermark } from '../redis/commit-watermark.js';
 import { RedisConnections } from '../redis/connections.js';
@@ -41,6 +41,8 @@ export type ShardDeps = {
   map: ShardMap;
   /** A pool of its own: reports must not wait behind other statements. */
   historyDatabase: Database;
+  /** Of the process, for all of its shards. */
+  heartbeats: Heartbeats;
   /** Responses that may wait for commits at once. */
   commitsWaiting: number;
   onRedisError?: () => void;
@@ -51,7 +53,7 @@ export type ShardDeps = {
 
 /** Connects a process to one shard, which does not have to be reachable yet. */
 export function connectShard(deps: ShardDeps): Shard {
-  const { processId, kind, index, config, map, historyDatabase, commitsWaiting, onInfo, life } = deps;
+  const { processId, kind, index, config, map, historyDatabase, heartbeats, commitsWaiting, onInfo, life } = deps;
   const several = config.shards > 1;
   const log = several ? withFields(deps.log, { shard: index }) : deps.log;
   const of = several ? ` of shard ${index}` : '';
@@ -72,6 +74,7 @@ export function connectShard(deps: ShardDeps): Shard {
     },
     redis: commands,
     database: historyDatabase,
+    heartbeats,
     commits,
     shape: () => redisProblems(commands, { ...config, onCluster: config.redis.kind === 'cluster' }),
     leaveServer: (reason) => redis.leaveServer(reason),

@@ -31,9 +31,9 @@ export class Shards<One extends { index: number }> {
     return this.#at(0);
   }
 
-  /** The shard of a campaign. */
-  of(product: ProductId): One {
-    return this.#at(this.map.shardOf(product));
+  /** The shard of a campaign, or of one of its buckets. */
+  of(product: ProductId, bucket: number): One {
+    return this.#at(this.map.shardOf(product, bucket));
   }
 
   /** A shard for data about a caller, see `CallerShards`. */

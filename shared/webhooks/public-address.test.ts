@@ -1,5 +1,11 @@
-import { expect, test } from '@jest/globals';
-import { endpointUrlProblem, isPublicAddress, PrivateAddress, publicLookup } from './public-address.js';
+import { describe, expect, it, test } from '@jest/globals';
+import {
+  endpointHostProblem,
+  endpointUrlProblem,
+  isPublicAddress,
+  PrivateAddress,
+  publicLookup,
+} from './public-address.js';
 
 const PRIVATE = [
   '127.0.0.1',
@@ -86,4 +92,31 @@ test('a name with a private address among its addresses is refused, and so is on
   expect((await look([PUBLIC, { address: '10.0.0.1', family: 4 }], true)).error).toBeInstanceOf(PrivateAddress);
   expect((await look([PUBLIC, { address: '::1', family: 6 }], false)).error).toBeInstanceOf(PrivateAddress);
   expect((await look([], true)).error?.message).toBe('shop.example has no address');
+});
+
+describe('the host name of an endpoint', () => {
+  const resolver = (addresses: string[]) => (_: string, done: (error: null, found: any[]) => void) =>
+    done(
+      null,
+      addresses.map((address) => ({ address, family: 4 })),
+    );
+  const failing = (code: string) => (_: string, done: (error: Error, found: any[]) => void) =>
+    done(Object.assign(new Error(code), { code }), []);
+  const url = 'https://hooks.example/x';
+
+  it('must have an address, and no private one unless that is allowed', async () => {
+    expect(await endpointHostProblem(url, false, resolver(['1.1.1.1']))).toBe(null);
+    expect(await endpointHostProblem(url, false, resolver(['1.1.1.1', '10.0.0.1']))).toBe(
+      'hooks.example resolves to a private address. Use a public one',
+    );
+    expect(await endpointHostProblem(url, true, resolver(['10.0.0.1']))).toBe(null);
+    expect(await endpointHostProblem(url, true, failing('ENOTFOUND'))).toBe(
+      'the host name hooks.example has no address',
+    );
+  });
+
+  it('is accepted while the resolver does not respond properly, and when it is an address', async () => {
+    expect(await endpointHostProblem(url, false, failing('EAI_AGAIN'))).toBe(null);
+    expect(await endpointHostProblem('https://1.1.1.1/', false, failing('ENOTFOUND'))).toBe(null);
+  });
 });

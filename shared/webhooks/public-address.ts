@@ -38,6 +38,34 @@ export function endpointUrlProblem(text: string, allowPrivate: boolean): string 
   return null;
 }
 
+const RESOLVE_LIMIT_MS = 3_000;
+/** The name does not exist, or has no address. Other errors of a resolver pass. */
+const NO_ADDRESS: ReadonlySet<string | undefined> = new Set(['ENOTFOUND', 'ENODATA']);
+
+/**
+ * Why the host name of a URL leads to no possible endpoint now; null = it does, or the resolver does not respond.
+ * Deliveries resolve it again.
+ */
+export async function endpointHostProblem(
+  text: string,
+  allowPrivate: boolean,
+  resolve: Resolve = resolveByDns,
+): Promise<string | null> {
+  const url = new URL(text);
+  if (literalAddress(url) !== null) return null;
+  const name = url.hostname;
+  return new Promise((done) => {
+    const timer = setTimeout(done, RESOLVE_LIMIT_MS, null);
+    resolve(name, (error: NodeJS.ErrnoException | null, addresses = []) => {
+      clearTimeout(timer);
+      const hidden = addresses.find(({ address }) => !isPublicAddress(address));
+      if (error && NO_ADDRESS.has(error.code)) done(`the host name ${name} has no address`);
+      else if (hidden && !allowPrivate) done(`${name} resolves to a private address. Use a public one`);
+      else done(null);
+    });
+  });
+}
+
 /**
  * The IP address in a URL; null = the host is a name. `URL` has already turned 0x7f.1 and 2130706433 into 127.0.0.1.
  */

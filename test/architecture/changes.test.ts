@@ -5,9 +5,9 @@ import { OPERATOR_ACTIONS } from '../../api/admin/campaigns.js';
 import { checkoutContract } from '../../api/checkout/checkout.contract.js';
 import { RISK_RULES } from '../../api/guards/abuse/risk-rules.js';
 import { FACTS, FIELDS } from '../../pages/admin/term-fields.js';
-import { LANGUAGES } from '../../pages/sale/texts.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { storedTerms, termsOfFields } from '../../shared/domain/terms.js';
+import { LANGUAGES } from '../../shared/sale-page/languages.js';
 import { sourcesIn, withoutComments } from './sources.js';
 
 /** The plausible changes of CONTRIBUTING.md: what each touches, counted, and what is forgotten most easily. */
@@ -18,7 +18,8 @@ const guide = read('CONTRIBUTING.md');
 const GENERATED = /-- Made by `npm run docs`[\s\S]*?-- Until here/g;
 const product = [
   ...sourcesIn(['api', 'worker', 'shared', 'migrations', 'pages', 'client']).filter(
-    ({ path }) => !path.startsWith('client/dist/'),
+    // A translation does not compile without one of the words.
+    ({ path }) => !path.startsWith('client/dist/') && !path.startsWith('shared/sale-page/translations/'),
   ),
   ...sourcesIn(['lua'], '.lua'),
 ].map(({ path, text }) => ({ path, text: withoutComments(text.replace(GENERATED, '')) }));

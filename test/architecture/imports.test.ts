@@ -29,12 +29,25 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/shards', ...STORES],
   // The repair of a Postgres that was set back.
   'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', 'shared/shards', ...STORES],
+  // Backup of Postgres, and its restore, after which Redis and Postgres agree.
+  'shared/backup': [
+    ...BASIS,
+    ...['shared/config', 'shared/ledger', 'shared/shards', 'shared/restore-postgres/report'],
+    ...STORES,
+  ],
   // What a process or a command has for each shard of Redis.
+  'shared/buckets': [...BASIS, 'shared/sale', 'shared/postgres'],
   'shared/shards': [...BASIS, 'shared/config', 'shared/observability', 'shared/history', ...STORES],
   // The command that gives campaigns partitions, and drops those of closed ones.
   'shared/partitions': [...BASIS, 'shared/config', 'shared/shards', ...STORES],
+  // The command that joins a region, and takes one over.
+  'shared/regions': [...BASIS, 'shared/config', 'shared/postgres'],
   // The connections of one process.
   'shared/datastores': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
+  // How an event is signed and sent.
+  'shared/webhooks': BASIS,
+  // The words of the sale page, which the server renders as well.
+  'shared/sale-page': ['shared/domain'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.
   'shared/queues': [...BASIS, 'shared/redis/keys'],
 };
@@ -137,10 +150,10 @@ test('nothing that is shipped imports tests, scripts or files outside of the pro
   expect(wrong).toEqual([]);
 });
 
-test('the client stands on one library, pages on it, the phase of a sale and one more library', () => {
+test('the client stands on one library, its hook on React, pages on it, the phase of a sale, its words, the roles of operators, colours, money and one more library', () => {
   const allowed: Record<string, RegExp> = {
-    client: /^(client\/|@noble\/hashes\/sha2\.js$)/,
-    pages: /^(client\/sale|pages\/|shared\/domain\/phase$|uplot$)/,
+    client: /^(client\/|@noble\/hashes\/sha2\.js$|react$)/,
+    pages: /^(client\/(countdown|sale)|pages\/|shared\/domain\/(colour|money|phase|role)$|shared\/sale-page\/|uplot$)/,
   };
   const wrong = Object.entries(allowed).flatMap(([folder, pattern]) =>
     sourcesIn([folder])

@@ -122,6 +122,8 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
     'api/http/openapi.ts',
     'api/http/problem.ts',
     'api/http/raw-response.ts',
+    // The worker has no edge of HTTP; two paths for probes.
+    'worker/ops/probe-server.ts',
   ]);
 });
 
@@ -147,7 +149,17 @@ test('routes reply and refuse through their contract', () => {
   expect(filesWith(/\bcontract: \{|\bcontract,\n/, routes)).toEqual([]);
 });
 
+/** Views of the whole server, which all tests that run at the same time share. */
+const WHOLE_SERVER = /\b(?:from|join)\s+(?:pg_stat_activity|pg_locks)\b(?![^;]{0,200}\bdatname\b)/;
+
+test('tests look at their own database only, because others run beside them', () => {
+  const tests = [...sourcesIn(['test'], '.test.ts'), ...sourcesIn(['test'])];
+  expect(tests.some(({ text }) => text.includes('pg_stat_activity'))).toBe(true);
+  expect(filesWith(WHOLE_SERVER, tests)).toEqual([]);
+});
+
 const FOUND: [string, RegExp, string][] = [
+  ['a look at a whole server', WHOLE_SERVER, ['select 1', 'from', 'pg_locks;'].join(' ')],
   ['process.env', /\bprocess\s*\.\s*env\b/, 'const url = process.env.URL;'],
   ['a connection', CONNECTIONS[0]?.[0] ?? /$^/, 'const redis = new Redis(url);'],
   ['a default export', /\bexport\s+default\b/, 'export default function x() {}'],

@@ -50,7 +50,15 @@ function documents(): Source[] {
   const root = projectRoot();
   const markdown = (folder: string) =>
     readdirSync(join(root, folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : []));
-  const paths = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'lua/README.md'];
+  const paths = [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+    'CODE_OF_CONDUCT.md',
+    'lua/README.md',
+  ];
   return [...paths, ...markdown('docs'), ...markdown('docs/decisions')].map((path) => ({
     path,
     text: readFileSync(join(root, path), 'utf8'),

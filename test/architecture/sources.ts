@@ -4,13 +4,14 @@ import { projectRoot } from '../../shared/config/project-root.js';
 
 export type Source = { path: string; text: string };
 
-/** Files of these folders, by their paths in the project; tests are left out. */
+/** Files of these folders, by their paths in the project; tests and installed packages are left out. */
 export function sourcesIn(folders: readonly string[], ending = '.ts'): Source[] {
   const root = projectRoot();
   return folders
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith(ending) && !entry.name.endsWith(`.test${ending}`))
     .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => !path.includes('/node_modules/'))
     .sort()
     .map((path) => ({ path: path.slice(root.length + 1).replaceAll('\\', '/'), text: readFileSync(path, 'utf8') }));
 }

@@ -1,14 +1,17 @@
 import { createRequire } from 'node:module';
 import { expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { DOCUMENTED_EVENTS, EVENT_TYPES } from '../../shared/contracts/events.js';
 import { SERVER_FRAMES } from '../../shared/contracts/frames.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
+import { startReceiver } from '../harness/receiver.js';
 import { startService } from '../harness/service.js';
 import { arrive, gatherShoppers, joinLine } from '../harness/shoppers.js';
 import { type Frame, openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const document = (await send(`${service.url}/asyncapi.json`)).body;
@@ -57,13 +60,43 @@ test('the frames of a socket agree with the AsyncAPI document', async () => {
   // It would notice a frame that is not as described.
   expect(faultsOf({ ...(seen[0] as Frame), seq: 0 }).length).toBeGreaterThan(0);
   expect(Object.keys(document.components.messages).sort()).toEqual(
-    [...Object.keys(SERVER_FRAMES), 'leave', 'ping', 'subscribe'].sort(),
+    [...Object.keys(SERVER_FRAMES), ...Object.keys(DOCUMENTED_EVENTS), 'leave', 'ping', 'subscribe'].sort(),
   );
 });
 
+test('the events of a webhook and of the stream agree with the AsyncAPI and the OpenAPI document', async () => {
+  const receiver = await startReceiver();
+  const created = await operator.call('POST', '/admin/webhooks', { url: receiver.url });
+  expect(created.status).toBe(201);
+  const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900 });
+  const { data } = await arrive(service.url, product).checkout();
+  await payments.confirm(String(data.reservation_id));
+  await operator.call('POST', `/admin/campaigns/${product}/close`);
+  const wanted = ['redemption.reserved', 'redemption.redeemed', 'campaign.closed'];
+  await until('the events came', () => receiver.received.length >= wanted.length);
+  const openApi = (await send(`${service.url}/openapi.json`)).body;
+  const schemas = new Ajv2020({ strict: false, validateFormats: false }).addSchema({ ...openApi, $id: 'openapi' });
+  for (const { event } of receiver.received) {
+    expect(faultsOf(event as Frame)).toEqual([]);
+    const validate = schemas.compile({
+      $ref: `openapi#/webhooks/${event.type}/post/requestBody/content/application~1cloudevents+json/schema`,
+    });
+    expect([validate(event), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...event, data: {} })).toBe(false);
+  }
+  const types = receiver.received.map(({ event }) => event.type.replace(/^dev\.doorbuster\.|\.v1$/g, ''));
+  expect(types).toEqual(wanted);
+  const { stream, webhooks } = document.channels;
+  expect([stream.address, Object.keys(stream.messages), Object.keys(webhooks.messages)]).toEqual([
+    'db1:events',
+    EVENT_TYPES,
+    Object.keys(DOCUMENTED_EVENTS),
+  ]);
+});
+
 /**
- * What is wrong with a frame, by the payload that the document gives its type; a field that is not described is wrong
- * too.
+ * What is wrong with a frame or an event, by the payload that the document gives its type. A field that is not
+ * described is wrong too.
  */
 function faultsOf(frame: Frame): unknown[] {
   const payload = document.components.messages[frame.type].payload;

@@ -26,19 +26,21 @@ const pool = await operator.openCampaign({ type: 'pool', total_limit: 10 });
 
 const ROUTES = bodyRoutes({ product, reservationId: String(bought.data.reservation_id), code, pool });
 
-/** test/integration/webhooks.test.ts and operator-session.test.ts have the bodies of these routes. */
-const COVERED_ELSEWHERE = /^\/admin\/(webhooks|session)/;
+/** test/integration/webhooks.test.ts, operator-session.test.ts and push.test.ts have the bodies of these routes. */
+const COVERED_ELSEWHERE = /^(\/admin\/(webhooks|session)|\/flash-sale\/push)/;
 
 test('every field of every body in /openapi.json is covered here', async () => {
   const { body } = await request(service.url, { path: '/openapi.json' });
-  type Operation = { requestBody?: { content: { 'application/json': { schema: { properties: object } } } } };
+  type Operation = { requestBody?: { content: { 'application/json': { schema: { $ref: string } } } } };
+  const propertiesOf = ({ $ref }: { $ref: string }): object =>
+    body.components.schemas[String($ref.split('/').at(-1))].properties;
   const described = Object.entries(body.paths as Record<string, Record<string, Operation>>).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, { requestBody }]) =>
       requestBody && !COVERED_ELSEWHERE.test(path)
         ? [
             [
-              `${method.toUpperCase()} ${path.replace('{id}', path.endsWith('/codes') ? pool : product)}`,
-              Object.keys(requestBody.content['application/json'].schema.properties).sort(),
+              `${method.toUpperCase()} ${path.replace('{user_id}', product).replace('{id}', path.endsWith('/codes') ? pool : product)}`,
+              Object.keys(propertiesOf(requestBody.content['application/json'].schema)).sort(),
             ],
           ]
         : [],

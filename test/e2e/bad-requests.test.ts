@@ -25,7 +25,6 @@ function expectAnswer(answer: Answer | null): Answer {
 describe('a path', () => {
   test('that does not exist is 404 for every method', async () => {
     const paths = [
-      '/',
       '/nothing',
       '/flash-sale',
       '/flash-sale/',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
-import { type Answer, Operator, send } from '../harness/clients.js';
+import { type Answer, Operator, send, sendOnce } from '../harness/clients.js';
 import { keyNames } from '../harness/key-names.js';
 import { exchangeBytes } from '../harness/raw-http.js';
 import { startApiProcess, startService } from '../harness/service.js';
@@ -358,10 +358,20 @@ describe('operators', () => {
 
 test('a ban costs no round trip: it refuses while Redis hangs, and before the body is read', async () => {
   await ban('network', '198.51.100.50');
-  await service.redis.client.call('CLIENT', 'PAUSE', '4000');
-  const from = (address: string) =>
-    send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { 'x-forwarded-for': address }, body: '{' });
-  expectProblem(await from('198.51.100.50'), 403, 'blocked');
-  expectProblem(await from('198.51.100.51'), 415, 'unsupported_media_type');
-  expectProblem(await attempts({ address: '198.51.100.51' }).checkout(), 503, 'temporarily_unavailable');
+  const from = (address: string, init: { json?: unknown; body?: string }) =>
+    sendOnce(`${service.url}/flash-sale/checkout`, {
+      method: 'POST',
+      headers: { 'x-forwarded-for': address },
+      ...init,
+    });
+  const json = { product_id: product, user_id: 'user-hang', qty: 1, ...freshToken('fp-hang') };
+  service.redis.kill('SIGSTOP');
+  try {
+    expectProblem(await from('198.51.100.50', { body: '{' }), 403, 'blocked');
+    expectProblem(await from('198.51.100.51', { body: '{' }), 415, 'unsupported_media_type');
+    const allowed = await from('198.51.100.51', { json: { ...json, idempotency_key: randomUUID() } });
+    expectProblem(allowed, 503, 'temporarily_unavailable');
+  } finally {
+    service.redis.kill('SIGCONT');
+  }
 });

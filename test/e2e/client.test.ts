@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { TabStore } from '../../client/attempt.js';
 import { MemoryStore, Refusal, Sale, type SaleOptions, type SocketLike, type Standing } from '../../client/sale.js';
@@ -55,6 +55,43 @@ const refusalOf = (work: Promise<unknown>) =>
     () => null,
     (error: unknown) => (error instanceof Refusal ? error.code : String(error)),
   );
+
+describe('a place that is followed without a socket', () => {
+  test('moves by the public data of the line alone, and exactly near its head', async () => {
+    const { product, held } = await heldByAnother({ total_limit: 3 });
+    const others = [arrive(service.url, product), arrive(service.url, product)];
+    const holds = [
+      held,
+      ...(await Promise.all(others.map((one) => one.checkout()))).map(({ data }) => data.reservation_id),
+    ];
+    for (let i = 0; i < 12; i += 1) await arrive(service.url, product).checkout();
+    const { sale, network } = openTab(product, { WebSocket: null });
+    await sale.attempt();
+    const positions: unknown[] = [];
+    sale.on('position', ({ position }) => positions.push(position));
+    const asked = (path: string) => network.calls.filter((call) => call.path === path).length;
+    await until('the line is followed', () => asked('/flash-sale/line') >= 1);
+    expect([sale.standing?.position, asked('/flash-sale/queue-status')]).toEqual([13, 1]);
+    for (const hold of holds.slice(0, 2)) await payments.release(String(hold));
+    await until('the place has moved', () => sale.standing?.position === 11);
+    expect(asked('/flash-sale/queue-status')).toBe(1);
+    expect([sale.standing?.queue_size, sale.connection]).toEqual([11, 'polling']);
+    await payments.release(String(holds[2]));
+    await until('the place has moved again', () => sale.standing?.position === 10);
+    // The tenth place and those before it are exact.
+    expect(asked('/flash-sale/queue-status')).toBe(2);
+  });
+
+  test('is polled where users have to be seen', async () => {
+    const { product } = await heldByAnother({ waiting_room: { enabled: true, presence_seconds: 30 } });
+    for (let i = 0; i < 11; i += 1) await arrive(service.url, product).checkout();
+    const { sale, network } = openTab(product, { WebSocket: null });
+    await sale.attempt();
+    const paths = () => network.calls.map(({ path }) => path).filter((path) => /line|queue/.test(path));
+    await until('the third poll', () => paths().filter((path) => path.endsWith('queue-status')).length >= 3);
+    expect(paths().filter((path) => path.endsWith('line'))).toHaveLength(1);
+  });
+});
 
 describe('another device of a user who waits', () => {
   test('follows the place without the ticket, and cannot give it up', async () => {
@@ -260,6 +297,29 @@ describe('the line', () => {
     expect(connections.slice(0, 2)).toEqual(['live', 'polling']);
   });
 
+  test('detects a server that sent heartbeats and has fallen silent', async () => {
+    const { product, held } = await heldByAnother();
+    let heartbeats = 0;
+    const open: (SocketLike & { onmessage: unknown })[] = [];
+    class Watched extends (WebSocket as unknown as new (url: string) => SocketLike) {
+      constructor(url: string) {
+        super(url);
+        open.push(this);
+        (this as unknown as WebSocket).addEventListener('message', ({ data }) => {
+          if (String(data).includes('"heartbeat"')) heartbeats += 1;
+        });
+      }
+    }
+    const { sale, connections } = openTab(product, { WebSocket: Watched, pingMs: 3_600_000 });
+    await sale.attempt();
+    await until('a heartbeat comes', () => heartbeats > 0);
+    const [socket] = open;
+    if (socket) socket.onmessage = null;
+    await payments.release(held);
+    await stands(sale, 'promoted');
+    expect(connections.slice(0, 2)).toEqual(['live', 'polling']);
+  });
+
   test('is left for good, and the next attempt is a new place', async () => {
     const { product } = await heldByAnother();
     const { sale, told } = openTab(product);
@@ -329,7 +389,10 @@ test('the public view uses the server’s clock and does not contain the stock',
   const startsAt = new Date(Date.now() + 3_600_000).toISOString();
   const product = await operator.openCampaign({ name: 'Night sale', total_limit: 7, starts_at: startsAt });
   const { sale } = openTab(product);
+  const asked = performance.now();
   const view = await sale.campaign();
+  const tookMs = performance.now() - asked;
+  const aheadMs = sale.now() - Date.parse(view.server_time);
   expect(view).toEqual({
     product_id: product,
     name: 'Night sale',
@@ -337,8 +400,11 @@ test('the public view uses the server’s clock and does not contain the stock',
     starts_at: startsAt,
     ends_at: null,
     server_time: expect.stringMatching(/Z$/),
+    has_line: false,
+    sold_out: false,
+    hold_seconds: 0,
   });
-  expect(Math.abs(sale.now() - Date.parse(view.server_time))).toBeLessThan(2_000);
+  expect(Math.abs(aheadMs)).toBeLessThan(2_000 + tookMs);
   expect(await refusalOf(sale.attempt())).toBe('campaign_not_started');
   for (const [action, status] of [
     ['open', 'open'],
@@ -352,6 +418,24 @@ test('the public view uses the server’s clock and does not contain the stock',
   expect(await refusalOf(openTab('no-such-sale').sale.campaign())).toBe('campaign_not_found');
   const draft = await operator.openCampaign({ draft: true });
   expect(await refusalOf(openTab(draft).sale.campaign())).toBe('campaign_not_found');
+});
+
+test('the public view names a line, and that nothing can be had', async () => {
+  const view = async (product: string) => {
+    const { has_line, sold_out } = await openTab(product).sale.campaign();
+    return [has_line, sold_out];
+  };
+  const plain = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+  expect(await view(plain)).toEqual([false, false]);
+  await arrive(service.url, plain).checkout();
+  expect(await view(plain)).toEqual([false, true]);
+  const { product, held } = await heldByAnother();
+  expect(await view(product)).toEqual([true, false]);
+  await payments.confirm(held);
+  expect(await view(product)).toEqual([true, true]);
+  const line = { enabled: true };
+  expect(await view(await operator.openCampaign({ total_limit: 0, waiting_room: line }))).toEqual([true, false]);
+  expect(await view(await operator.openCampaign({ total_limit: null }))).toEqual([false, false]);
 });
 
 test('a browser whose database cannot be used keeps everything in the other store', async () => {
@@ -389,19 +473,121 @@ test('the client finds values that an earlier version kept in the other store', 
   expect(await new TabStore(databases as never, copy).getItem('name')).toBe('of before');
 });
 
-test('a browser loads less than 6.5 KB of the client, compressed', () => {
+/** Runs the first sample of client/README.md as it is there, against this service. */
+async function runSample(productId: string) {
+  const text = readFileSync(join(projectRoot(), 'client/README.md'), 'utf8');
+  const code = String(/```js\n([\s\S]*?)```/.exec(text)?.[1]).replace(/^import .*$/m, '');
+  const shown: string[] = [];
+  const paid: [string, string][] = [];
+  const button: { onclick: () => Promise<unknown> } = { onclick: () => Promise.resolve() };
+  class Here extends Sale {
+    constructor(options: SaleOptions) {
+      expect(options.baseUrl).toMatch(/^https:/);
+      super({
+        ...options,
+        baseUrl: service.url,
+        productId,
+        userId: `user-${randomUUID()}`,
+        store: new MemoryStore(),
+        WebSocket: Socket,
+      });
+      atEnd('the sale of the sample', () => this.stop());
+    }
+  }
+  const names = ['Sale', 'Refusal', 'show', 'pay', 'button'];
+  const run = new Function(...names, `return (async () => {${code}})()`) as (...values: unknown[]) => Promise<void>;
+  await run(
+    Here,
+    Refusal,
+    (line: string) => shown.push(line),
+    (url: string, until_: string) => paid.push([url, until_]),
+    button,
+  );
+  return { press: () => button.onclick(), shown, paid };
+}
+
+describe('the sample of the README', () => {
+  test('lets a shopper pay who gets a unit at once', async () => {
+    const product = await operator.openCampaign({
+      total_limit: 1,
+      hold_seconds: 900,
+      checkout_url: 'https://shop.example/pay?order={order_id}&sig={signature}',
+    });
+    const { press, shown, paid } = await runSample(product);
+    await press();
+    expect(shown).toEqual([]);
+    expect(paid).toEqual([[expect.stringContaining('https://shop.example/pay?order=ord_'), expect.any(String)]]);
+  });
+
+  test('lets a shopper pay after waiting, once, and shows only places', async () => {
+    const { product, held } = await heldByAnother();
+    const { press, shown, paid } = await runSample(product);
+    await press();
+    expect(shown).toEqual(['1 of 1']);
+    await payments.release(held);
+    await until('it is the turn of the shopper', () => paid.length === 1);
+    expect(paid).toEqual([[expect.stringMatching(/^\/pay\/ord_/), expect.any(String)]]);
+    expect(shown).toEqual(['1 of 1']);
+  });
+
+  test('shows that a unit without a price is theirs', async () => {
+    const { press, shown, paid } = await runSample(await operator.openCampaign({ total_limit: 1 }));
+    await press();
+    expect([shown, paid]).toEqual([['It is yours.'], []]);
+  });
+});
+
+describe('a call that a browser blocks', () => {
+  const blocked =
+    (isThere: boolean): typeof fetch =>
+    async (_, init) => {
+      if (isThere && init?.mode === 'no-cors') return new Response(null);
+      throw new TypeError('Failed to fetch');
+    };
+  const failWith = async (options: Partial<SaleOptions>) => {
+    const warn = jest.spyOn(console, 'warn').mockImplementation(() => {});
+    Object.assign(globalThis, { location: { origin: 'https://shop.example' } });
+    const { sale } = openTab('sale', { baseUrl: 'https://api.example', retryForMs: 0, ...options });
+    const error = await sale.attempt().catch((thrown: Refusal) => thrown);
+    await sale.attempt().catch(() => {});
+    delete (globalThis as { location?: unknown }).location;
+    const warnings = warn.mock.calls.map(([text]) => String(text));
+    warn.mockRestore();
+    return { error: error as Refusal, warnings };
+  };
+
+  test('is named with the setting to change, once in the console, and may still be retried', async () => {
+    const { error, warnings } = await failWith({ fetch: blocked(true) });
+    expect([error.code, error.passes]).toEqual(['unreachable', true]);
+    expect(error.message).toContain('add https://shop.example to SHOP_ORIGINS');
+    expect(warnings).toEqual([expect.stringContaining('https://api.example')]);
+  });
+
+  test('is not suspected when the server does not respond either, nor on the same origin', async () => {
+    for (const options of [{ fetch: blocked(false) }, { fetch: blocked(true), baseUrl: 'https://shop.example/api' }]) {
+      const { error, warnings } = await failWith(options);
+      expect([error.code, error.message.includes('SHOP_ORIGINS'), warnings]).toEqual(['unreachable', false, []]);
+    }
+  });
+});
+
+test('a browser loads less than 7.5 KB of the client, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
-  // Nothing loads types.js, which has only types.
-  const scripts = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== 'types.js');
+  // Nothing loads types.js, which has only types. A page of the shop's own does without element.js and countdown.js.
+  const scripts = readdirSync(folder).filter(
+    (name) => name.endsWith('.js') && !['types.js', 'element.js', 'countdown.js'].includes(name),
+  );
   expect(scripts.sort()).toEqual([
     'attempt.js',
     'calls.js',
     'device-token.js',
     'emitter.js',
+    'line-estimate.js',
     'proof-of-work.js',
     'sale.js',
+    'server-clock.js',
     'status-follower.js',
   ]);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(6_500);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(7_500);
 });

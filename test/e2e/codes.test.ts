@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, pointersOf } from '../harness/checks.js';
 import { atEnd } from '../harness/cleanup.js';
-import { type Answer, Operator, send } from '../harness/clients.js';
+import { type Answer, Operator, send, sendOnce } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
@@ -65,7 +65,7 @@ async function beginUpload(product: string, bytes: string, url = service.url) {
 const transfers = async () =>
   (
     await sql(
-      "select pid from pg_stat_activity where application_name = 'doorbuster-api-transfers' and state <> 'idle'",
+      "select pid from pg_stat_activity where datname = current_database() and application_name = 'doorbuster-api-transfers' and state <> 'idle'",
     )
   ).rows.length;
 
@@ -277,7 +277,7 @@ test('an export follows the pace of its reader: a stopped reader costs no memory
   const isWaiting = async () =>
     (
       await sql(
-        "select 1 from pg_stat_activity where application_name = 'doorbuster-api-transfers' and wait_event = 'ClientWrite'",
+        "select 1 from pg_stat_activity where datname = current_database() and application_name = 'doorbuster-api-transfers' and wait_event = 'ClientWrite'",
       )
     ).rows.length === 1;
   await until('Postgres waits for the reader', isWaiting);
@@ -350,5 +350,18 @@ describe('refusals', () => {
       expectProblem(refused, 400, 'invalid_request');
       expect(pointersOf(refused)).toEqual(['#/code']);
     }
+  });
+
+  test('eight shared campaigns are created at once, and none waits for the code of another one', async () => {
+    // One after another, they would wait 4 s for their announcements, and Postgres cancels a statement after 1.5 s.
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        sendOnce(`${service.url}/admin/campaigns`, {
+          ...{ method: 'POST', headers: admin },
+          json: { product_id: `sale-${randomUUID()}`, total_limit: null, code: `at-once-${randomUUID()}` },
+        }),
+      ),
+    );
+    expect(answers.map(({ status, text }) => (status === 201 ? status : text))).toEqual(Array(8).fill(201));
   });
 });

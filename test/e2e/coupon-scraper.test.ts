@@ -49,14 +49,16 @@ test('20,000 made-up codes reach neither Postgres nor Redis', async () => {
     ...drawCodes(10_000, { prefix: '', symbols: 12 }),
     ...drawCodes(10_000, { prefix: 'KNOWN', symbols: 8 }),
   ];
-  const told = await crowd.redeem(madeUp.map((made) => ({ code: made, user: `scraper-${made}` })));
-  expect(countOutcomes(told)).toEqual({ '404 code_not_found': 20_000 });
+  const repeatedBefore = crowd.repeated;
+  const answers = await crowd.redeem(madeUp.map((made) => ({ code: made, user: `scraper-${made}` })));
+  expect(countOutcomes(answers)).toEqual({ '404 code_not_found': 20_000 });
   const after = await filterLookups();
   const unsure = after.unsure - before.unsure;
-  expect({ refused: after.unknown - before.unknown + unsure, maybe: after.maybe - before.maybe }).toEqual({
-    refused: 20_000,
-    maybe: 0,
-  });
+  // A request that got no response is repeated, and may count twice.
+  const lookups = after.unknown - before.unknown + unsure;
+  expect(lookups).toBeGreaterThanOrEqual(20_000);
+  expect(lookups).toBeLessThanOrEqual(20_000 + crowd.repeated - repeatedBefore);
+  expect(after.maybe - before.maybe).toBe(0);
   // Only when Redis was silent for a moment are codes looked up that the filter does not have.
   expect(unsure).toBeLessThan(1_000);
   expect(claims).toEqual([]);

@@ -56,12 +56,14 @@ test('sales are published to the stream and to a webhook, signed and in order; a
     id,
     url: receiver.url,
     types: null,
+    campaigns: null,
     secret_count: 1,
     enabled: true,
     disabled_reason: null,
     created_at: expect.any(String),
     deliveries: {
       backlog: 0,
+      parked: 0,
       replays: 0,
       last_delivered_at: expect.any(String),
       failed_attempts: 0,
@@ -84,13 +86,17 @@ test('sales are published to the stream and to a webhook, signed and in order; a
 });
 
 test('an endpoint that answers 410 is disabled until an operator enables it; retries go by themselves', async () => {
+  const hasGone = (count: number) => async () =>
+    (await metricsText(service.url)).includes(`doorbuster_webhook_deliveries_total{outcome="gone"} ${count}\n`);
+  // The alert needs the series before its first increase.
+  await until('the metric exists', hasGone(0));
   receiver.received.length = 0;
   const { id } = (await hooks('POST', '', { url: receiver.url, types: ['dev.doorbuster.redemption.reserved.v1'] }))
     .data;
   let failures = 0;
   receiver.answer = () => {
     failures += 1;
-    return failures === 1 ? 500 : 410;
+    return failures === 1 ? 503 : 410;
   };
   const reservation = await sell();
   const gone = await until('it is disabled', async () => {
@@ -101,6 +107,7 @@ test('an endpoint that answers 410 is disabled until an operator enables it; ret
     disabled_reason: 'it responded with 410 Gone',
     deliveries: { backlog: 1, failed_attempts: 1 },
   });
+  await until('the metric counts it', hasGone(1));
   expect((await hooks('POST', `/${id}/replay`, { event_id: receiver.received[0]?.event.id })).body.code).toBe(
     'webhook_disabled',
   );
@@ -111,7 +118,7 @@ test('an endpoint that answers 410 is disabled until an operator enables it; ret
   });
   await until('it was delivered', () => receiver.accepted().length === 1);
   expect(receiver.received.map(({ event, answer }) => [event.subject, answer])).toEqual([
-    [reservation, 500],
+    [reservation, 503],
     [reservation, 410],
     [reservation, 200],
   ]);
@@ -135,12 +142,20 @@ test('actions of an operator are in the audit log without secrets, and secrets a
     {
       action: 'webhook.create',
       actor: 'tester',
-      after: { endpoint_id: id, url: receiver.url, types: null, enabled: true, secret_count: 1 },
+      after: { endpoint_id: id, url: receiver.url, types: null, campaigns: null, enabled: true, secret_count: 1 },
     },
     {
       action: 'webhook.change',
       actor: 'tester',
-      after: { endpoint_id: id, url: receiver.url, types: null, enabled: true, secret_count: 2, secrets_changed: true },
+      after: {
+        endpoint_id: id,
+        url: receiver.url,
+        types: null,
+        campaigns: null,
+        enabled: true,
+        secret_count: 2,
+        secrets_changed: true,
+      },
     },
     { action: 'webhook.remove', actor: 'tester', after: null },
   ]);
@@ -152,7 +167,8 @@ test('the webhook API refuses what is no endpoint, and by default every private 
     const { status, body } = await hooks('POST', '', json);
     return [status, body.code, body.errors?.[0]?.pointer];
   };
-  expect(await refused({ url: 'shop' })).toEqual([400, 'invalid_request', '#/url']);
+  for (const wrong of ['shop', 'http://127.0.0.1/\0', 'http://127.0.0.1/\ud800'])
+    expect([wrong, ...(await refused({ url: wrong }))]).toEqual([wrong, 400, 'invalid_request', '#/url']);
   expect(await refused({ url: 'https://shop.example', secrets: ['whsec_short'] })).toEqual([
     400,
     'invalid_request',
@@ -172,7 +188,7 @@ test('the webhook API refuses what is no endpoint, and by default every private 
       [{ pointer: '#/url', detail: 'must not be a private address' }],
     ]);
   }
-  const { id } = (await cautious.call('POST', '/admin/webhooks', { url: 'https://shop.example/' })).data;
+  const { id } = (await cautious.call('POST', '/admin/webhooks', { url: 'https://1.1.1.1/' })).data;
   expect((await cautious.call('PATCH', `/admin/webhooks/${id}`, { url: 'http://10.0.0.1/' })).status).toBe(400);
   expect(
     (
@@ -208,4 +224,84 @@ test('readiness and metrics report a Kafka that is away, and the process stays r
   await until('the metrics count it', async () =>
     /^doorbuster_kafka_failures_total\{reason="connection"\} [1-9]/m.test(await metricsText(service.url)),
   );
+});
+
+test('an operator tests an endpoint, and reads why events were rejected', async () => {
+  const mine = await startReceiver();
+  const created = await hooks('POST', '', { url: mine.url });
+  const { id, secrets } = created.data;
+  const tested = await hooks('POST', `/${id}/test`);
+  expect([tested.status, tested.data]).toEqual([
+    200,
+    {
+      event_id: mine.received[0]?.event.id,
+      type: 'dev.doorbuster.webhook.test.v1',
+      delivered: true,
+      status: 204,
+      error: null,
+      duration_ms: expect.any(Number),
+    },
+  ]);
+  const [{ text, headers }] = mine.received as [(typeof mine.received)[0]];
+  expect(new Webhook(secrets[0]).verify(text, headers as Record<string, string>)).toMatchObject({
+    data: { endpoint_id: id },
+  });
+
+  mine.answer = () => 422;
+  const reservation = await sell();
+  const state = await until('the events of the reservation are parked', async () => {
+    const { data } = await hooks('GET', `/${id}`);
+    return data.deliveries.parked === 2 && data.deliveries.backlog === 2 && data;
+  });
+  expect(state).toMatchObject({ enabled: true, deliveries: { backlog: 2, last_error: 'it responded with 422' } });
+  const attempts = await hooks('GET', `/${id}/attempts?delivered=false&limit=1`);
+  expect(attempts.data).toEqual([
+    expect.objectContaining({ subject: reservation, delivered: false, status: 422, error: 'it responded with 422' }),
+  ]);
+  expect(attempts.headers.get('link')).toMatch(/attempts\?limit=1&cursor=\d+&delivered=false>; rel="next"$/);
+  const all = await hooks('GET', `/${id}/attempts`);
+  expect(all.data.at(-1)).toMatchObject({ type: 'dev.doorbuster.webhook.test.v1', delivered: true });
+  mine.answer = () => 200;
+  // Any change retries at once.
+  await hooks('PATCH', `/${id}`, { enabled: true });
+  await until('both came', () => mine.accepted().length === 3);
+  await hooks('DELETE', `/${id}`);
+  expect((await hooks('POST', `/${id}/test`)).body.code).toBe('webhook_not_found');
+  expect((await hooks('GET', `/${id}/attempts`)).body.code).toBe('webhook_not_found');
+});
+
+test('an endpoint gets the events of the campaigns that it names', async () => {
+  const mine = await startReceiver();
+  const product = await operator.openCampaign({ total_limit: 5 });
+  const { data: campaign } = await operator.call('GET', `/admin/campaigns/${product}`);
+  const created = await hooks('POST', '', { url: mine.url, campaigns: [product] });
+  expect([created.status, created.data.campaigns]).toEqual([201, [campaign.id]]);
+  await sell();
+  const answer = await new Shopper(service.url, product).checkout();
+  await until('its event came', () => mine.accepted().length === 1);
+  expect(mine.received[0]?.event.subject).toBe(answer.data.reservation_id);
+  expect((await hooks('POST', '', { url: mine.url, campaigns: ['none'] })).body).toMatchObject({
+    code: 'invalid_request',
+    errors: [{ pointer: '#/campaigns/0', detail: 'no campaign has this id or product id' }],
+  });
+  expect((await hooks('PATCH', `/${created.data.id}`, { campaigns: null })).data.campaigns).toBe(null);
+  await hooks('DELETE', `/${created.data.id}`);
+});
+
+test('a name that leads to a private address is refused at once; in development it is allowed', async () => {
+  const create = async (env: NodeJS.ProcessEnv, url: string) => {
+    const { WEBHOOK_ALLOW_PRIVATE: _, ...rest } = service.env;
+    const { url: api, process: started } = await startApiProcess({ ...rest, ...env });
+    const answer = await new Operator(api).call('POST', '/admin/webhooks', { url });
+    await started.stop();
+    if (answer.status === 201) await hooks('DELETE', `/${answer.data.id}`);
+    return [answer.status, answer.body.errors?.[0]?.detail];
+  };
+  const local = receiver.url.replace('127.0.0.1', 'localhost');
+  expect(await create({}, local)).toEqual([400, 'localhost resolves to a private address. Use a public one']);
+  expect(await create({ NODE_ENV: 'development' }, local)).toEqual([201, undefined]);
+  expect(await create({ NODE_ENV: 'development', WEBHOOK_ALLOW_PRIVATE: '0' }, receiver.url)).toEqual([
+    400,
+    'must not be a private address',
+  ]);
 });

@@ -37,7 +37,7 @@ const call = (method: string, path: string, headers: Record<string, string>, url
 describe('logging in', () => {
   test('opens a session that ends, for the key, in a cookie that no script and no other site can use', async () => {
     const answer = await login(ADMIN_SECRET);
-    expect(answer.data).toMatchObject({ operator: 'tester' });
+    expect(answer.data).toMatchObject({ operator: 'tester', max_buckets: 1 });
     const hours = (Date.parse(String(answer.data.expires_at)) - Date.now()) / 3_600_000;
     expect(hours).toBeGreaterThan(7);
     expect(hours).toBeLessThan(9);

@@ -13,45 +13,45 @@ const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
 /** Starts a process that must refuse to start. @returns its exit code and its standard error */
-function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; told: string }> {
+function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   atEnd(`the ${name}`, () => void child.kill('SIGKILL'));
-  let told = '';
+  let output = '';
   child.stderr.on('data', (chunk) => {
-    told += chunk;
+    output += chunk;
   });
-  return new Promise((resolve) => child.on('close', (code) => resolve({ code, told })));
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })));
 }
 
 test.each(['api', 'worker'] as const)('the %s refuses a Redis that evicts, and says how to mend it', async (name) => {
   const redis = await startTestServer(['--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru']);
-  const { code, told } = await refusal(name, serviceEnv(redis.url, database.url));
+  const { code, output } = await refusal(name, serviceEnv(redis.url, database.url));
   expect(code).toBe(1);
-  expect(told).toContain('maxmemory-policy is allkeys-lru');
-  expect(told).toContain('Remedy: redis-cli CONFIG SET maxmemory-policy noeviction');
-  expect(told.trim().split('\n').length).toBe(1);
+  expect(output).toContain('maxmemory-policy is allkeys-lru');
+  expect(output).toContain('Remedy: redis-cli CONFIG SET maxmemory-policy noeviction');
+  expect(output.trim().split('\n').length).toBe(1);
 });
 
 test.each(['api', 'worker'] as const)(
   'in production the %s refuses a Redis without an append-only file, and tells every problem at once',
   async (name) => {
     const redis = await startTestServer(['--appendonly', 'no', '--maxmemory-policy', 'volatile-ttl']);
-    const { code, told } = await refusal(name, serviceEnv(redis.url, database.url, production));
+    const { code, output } = await refusal(name, serviceEnv(redis.url, database.url, production));
     expect(code).toBe(1);
-    expect(told).toContain('maxmemory-policy is volatile-ttl');
-    expect(told).toContain('Remedy: redis-cli CONFIG SET appendonly yes');
+    expect(output).toContain('maxmemory-policy is volatile-ttl');
+    expect(output).toContain('Remedy: redis-cli CONFIG SET appendonly yes');
   },
 );
 
 test('in production a file that is written later than the reply is not enough, unless replicas have the promise', async () => {
   const redis = await startTestServer(['--appendfsync', 'everysec']);
-  const { code, told } = await refusal('worker', serviceEnv(redis.url, database.url, production));
+  const { code, output } = await refusal('worker', serviceEnv(redis.url, database.url, production));
   expect(code).toBe(1);
-  expect(told).toContain('appendfsync is everysec');
-  expect(told).toContain('Remedy: redis-cli CONFIG SET appendonly yes and redis-cli CONFIG SET appendfsync always');
+  expect(output).toContain('appendfsync is everysec');
+  expect(output).toContain('Remedy: redis-cli CONFIG SET appendonly yes and redis-cli CONFIG SET appendfsync always');
   const worker = await startWorkerProcess(
     serviceEnv(redis.url, database.url, { ...production, REDIS_WAIT_REPLICAS: '1' }),
   );
@@ -86,13 +86,16 @@ test.each(['api', 'worker'] as const)('the %s refuses a REDIS_URL that names the
   const server = await startTestServer();
   const ofCluster = `redis+cluster://127.0.0.1:${server.port}`;
   const wrong = await refusal(name, serviceEnv(ofCluster, database.url));
-  expect([wrong.code, wrong.told]).toEqual([1, expect.stringContaining(`127.0.0.1:${server.port} is a single server`)]);
-  expect(wrong.told).toContain(`Remedy: REDIS_URL=redis://127.0.0.1:${server.port}`);
+  expect([wrong.code, wrong.output]).toEqual([
+    1,
+    expect.stringContaining(`127.0.0.1:${server.port} is a single server`),
+  ]);
+  expect(wrong.output).toContain(`Remedy: REDIS_URL=redis://127.0.0.1:${server.port}`);
   const cluster = await RedisCluster.start({ replicas: 0 });
   const ofServer = `redis://127.0.0.1:${cluster.nodes[0]?.engine.port}`;
   const other = await refusal(name, serviceEnv(ofServer, database.url));
-  expect([other.code, other.told]).toEqual([1, expect.stringContaining('Redis is a node of a cluster')]);
-  expect(other.told).toContain('Remedy: a REDIS_URL that starts with redis+cluster://');
+  expect([other.code, other.output]).toEqual([1, expect.stringContaining('Redis is a node of a cluster')]);
+  expect(other.output).toContain('Remedy: a REDIS_URL that starts with redis+cluster://');
 });
 
 test('on a cluster the server of each shard is checked, and a cluster that needs full coverage is warned about', async () => {
@@ -102,8 +105,11 @@ test('on a cluster the server of each shard is checked, and a cluster that needs
   const env = serviceEnv(cluster.url, url, { SHARDS: '8', REDIS_WAIT_REPLICAS: '0' });
   const [, , last] = cluster.nodes;
   await last?.redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  const { code, told } = await refusal('worker', env);
-  expect([code, told.trim()]).toEqual([1, expect.stringContaining(`127.0.0.1:${last?.engine.port}: Redis may evict`)]);
+  const { code, output } = await refusal('worker', env);
+  expect([code, output.trim()]).toEqual([
+    1,
+    expect.stringContaining(`127.0.0.1:${last?.engine.port}: Redis may evict`),
+  ]);
   await last?.redis.config('SET', 'maxmemory-policy', 'noeviction');
   const worker = await startWorkerProcess(env);
   const warned = worker.log.filter((line) => line.includes('cluster-require-full-coverage is yes'));

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
+import { accessibilityFindings, openPhone, showsHeadline as shows, startBrowser } from '../harness/browser.js';
 import { expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { handOverOf, JWT_SECRET, jwtOf, SIGNING_KEY, secondsFromNow } from '../harness/identity.js';
@@ -27,8 +27,12 @@ async function openSale(product: string, query = '', options: Parameters<typeof 
 }
 
 const textOf = async (page: Page, id: string) => (await page.locator(`#${id}`).textContent()) ?? '';
-const shows = (page: Page, headline: string) =>
-  until(`the page shows "${headline}"`, async () => (await textOf(page, 'headline')) === headline);
+/** Presses the button at one moment, unless what happened in another tab has already changed it. */
+function pressTwice(button: { textContent: string | null; click(): void }, name: string): void {
+  if (button.textContent !== name) return;
+  button.click();
+  button.click();
+}
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
 /** One unit, held by another user. */
@@ -43,23 +47,126 @@ async function heldByAnother(terms: Record<string, unknown> = {}) {
   return { product, held: String((await arrive(service.url, product).checkout()).data.reservation_id) };
 }
 
+const wide = async (page: Page) => page.evaluate('document.documentElement.scrollWidth');
+
 test('the page and its parts are served with a policy that allows no script but its own', async () => {
   const { product } = await heldByAnother();
   const page = await send(addressOf(product));
   expect(page.status).toBe(200);
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(page.headers.get('cache-control')).toBe('public, max-age=1');
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+  expect(page.headers.get('content-security-policy')).toContain("img-src 'self' data:;");
   expect(page.text).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|style=|https?:\/\//);
   const parts = [...page.text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => String(path));
-  expect(parts.length).toBeGreaterThan(5);
+  // One script and one style: a returning visitor requests the page alone.
+  expect(parts).toEqual([
+    expect.stringMatching(/^\/assets\/sale-styles-[A-Z0-9]{8}\.css$/),
+    expect.stringMatching(/^\/assets\/sale-[A-Z0-9]{8}\.js$/),
+  ]);
   for (const path of parts) {
     const part = await send(service.url + path);
     expect([path, part.status]).toEqual([path, 200]);
+    expect(part.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     const again = await send(service.url + path, { headers: { 'if-none-match': String(part.headers.get('etag')) } });
     expect([path, again.status, again.text]).toEqual([path, 304, '']);
   }
-  expect((await send(`${service.url}/sale/no%20product`)).status).toBe(404);
+  const again = await send(addressOf(product), { headers: { 'if-none-match': String(page.headers.get('etag')) } });
+  expect([again.status, again.text]).toEqual([304, '']);
+  for (const nowhere of ['/sale/no%20product', '/sale/no-such-sale']) {
+    const missing = await send(service.url + nowhere, { headers: { 'accept-language': 'zh' } });
+    expect([missing.status, missing.headers.get('cache-control')]).toEqual([404, 'no-store']);
+    expect(missing.text).toContain('<h2 id="headline" tabindex="-1">没有这个抢购活动,请检查网址。</h2>');
+  }
   expect((await send(`${service.url}/assets/client/package.json`)).status).toBe(404);
+});
+
+test('the public data may be cached for a second, and costs nothing while it does not change', async () => {
+  const { product } = await heldByAnother();
+  const get = (headers = {}) => send(`${service.url}/flash-sale/campaign?product_id=${product}`, { headers });
+  const first = await get();
+  expect([first.headers.get('cache-control'), first.headers.get('vary')]).toEqual(['public, max-age=1', 'Origin']);
+  const etag = String(first.headers.get('etag'));
+  const again = await get({ 'if-none-match': etag });
+  expect([again.status, again.text, again.headers.get('etag')]).toEqual([304, '', etag]);
+  await operator.call('POST', `/admin/campaigns/${product}/pause`);
+  expect((await get({ 'if-none-match': etag })).data.status).toBe('paused');
+});
+
+const branding = {
+  title: 'Night <owl> "lamp"',
+  description: 'A lamp for {readers} & owls.',
+  shop_name: 'Lamp shop',
+  shop_url: 'https://shop.example/home?a=1&b=2',
+  image: 'https://images.example/lamp.jpg',
+  logo: 'https://static.example/logo.svg',
+  price: { amount: 1_250_000, currency: 'IDR' },
+  accent: '#ffe000',
+  terms_url: 'https://shop.example/terms',
+  privacy_url: 'https://shop.example/privacy',
+  texts: { en: { buy: 'Grab the lamp' }, fa: { buy: 'بخر' } },
+};
+
+test('the server renders the brand, its preview and the state, escaped, and allows images of the campaign alone', async () => {
+  const { product } = await heldByAnother({ branding });
+  const { text, headers } = await send(addressOf(product));
+  expect(text).toContain('<title>The sale is on – Night &lt;owl&gt; &quot;lamp&quot;</title>');
+  expect(text).toContain('<meta property="og:title" content="Night &lt;owl&gt; &quot;lamp&quot;">');
+  expect(text).toContain('<meta property="og:image" content="https://images.example/lamp.jpg">');
+  expect(text).toContain('<meta property="og:description" content="A lamp for &#123;readers} &amp; owls.">');
+  expect(text).toContain('<h1 id="name" dir="auto">Night &lt;owl&gt; &quot;lamp&quot;</h1>');
+  expect(text).toMatch(/<p class="price">IDR\s12,500<\/p>/);
+  expect(text).toContain('Pay within 15 minutes.');
+  expect(text).not.toMatch(/<owl>|\{readers\}|\{\{/);
+  expect(headers.get('content-security-policy')).toContain(
+    "img-src 'self' data: https://images.example https://static.example;",
+  );
+  const persian = await send(addressOf(product, '?lang=fa'));
+  expect(persian.text).toContain('<html lang="fa" dir="rtl">');
+  expect(persian.text).toContain('بخر</button>');
+  const { data } = await send(`${service.url}/flash-sale/campaign?product_id=${product}`);
+  const { texts: _, ...look } = branding;
+  expect(data.branding).toEqual(look);
+});
+
+test('a branding that is not safe is rejected', async () => {
+  const wrong = [
+    [{ image: 'http://images.example/a.jpg' }, '#/branding/image'],
+    [{ image: 'https://images.example/a.jpg; script-src *' }, '#/branding/image'],
+    [{ terms_url: 'javascript:alert(1)' }, '#/branding/terms_url'],
+    [{ shop_url: 'http://shop.example/' }, '#/branding/shop_url'],
+    [{ shop_url: 'http://localhost.shop.example/' }, '#/branding/shop_url'],
+    [{ shop_url: 'http://localhost:80@shop.example/' }, '#/branding/shop_url'],
+    [{ accent: 'red;}' }, '#/branding/accent'],
+    [{ texts: { en: { buyy: 'x' } } }, '#/branding/texts/en/buyy'],
+    [{ texts: { english: {} } }, '#/branding/texts/english'],
+    [{ price: { amount: 1, currency: 'XYZ1' } }, '#/branding/price/currency'],
+  ] as const;
+  for (const [given, pointer] of wrong) {
+    const answer = await operator.call('POST', '/admin/campaigns', {
+      product_id: `sale-${randomUUID()}`,
+      total_limit: 1,
+      branding: given,
+    });
+    expect(answer.status).toBe(400);
+    expect((answer.body.errors as { pointer: string }[]).map((one) => one.pointer)).toEqual([pointer]);
+  }
+});
+
+test('the links of the page may lead to a shop on the machine of its developer', async () => {
+  const { product } = await heldByAnother({ branding: { shop_url: 'http://localhost:3001/?a=1' } });
+  expect((await send(addressOf(product))).text).toContain('<a href="http://localhost:3001/?a=1">');
+});
+
+test('only named origins may show the page in a frame', async () => {
+  const { product } = await heldByAnother();
+  const closed = await send(addressOf(product));
+  expect(closed.headers.get('content-security-policy')).toContain("frame-ancestors 'self';");
+  expect(closed.headers.get('x-frame-options')).toBe('SAMEORIGIN');
+  const { url } = await startApiProcess({ ...service.env, SALE_PAGE_FRAME_ANCESTORS: 'https://shop.example' });
+  const open = await send(`${url}/sale/${product}`);
+  expect(open.headers.get('content-security-policy')).toContain("frame-ancestors 'self' https://shop.example;");
+  expect(open.headers.get('x-frame-options')).toBeNull();
 });
 
 inBrowser('a link of the shop', () => {
@@ -157,6 +264,7 @@ inBrowser('the page of a sale', () => {
     expect(await textOf(first.page, 'spoken')).toMatch(/^It is your turn! It is reserved for you\./);
     expect(await textOf(first.page, 'clock-time')).toMatch(/^1[45]:\d\d$/);
     expect(await textOf(first.page, 'order-id')).toMatch(/^ord_/);
+    expect(await first.page.locator('#steps').isVisible()).toBe(false);
     expect(await accessibilityFindings(first.page)).toEqual([]);
 
     const order = await textOf(first.page, 'order-id');
@@ -202,7 +310,7 @@ inBrowser('the page of a sale', () => {
     const second = await context.newPage();
     await second.goto(addressOf(product));
     await Promise.all([page, second].map((tab) => shows(tab, 'The sale is on')));
-    await Promise.all([page, second].map((tab) => tab.getByRole('button', { name: BUY }).dblclick()));
+    await Promise.all([page, second].map((tab) => tab.locator('#act').evaluate(pressTwice, BUY)));
     await Promise.all([page, second].map((tab) => shows(tab, 'You got one!')));
     await expectStock(operator, product, { total: 9, free: 8, held: 1 });
   });
@@ -258,8 +366,9 @@ inBrowser('the page of a sale', () => {
     await phone.page.reload();
     await shows(phone.page, 'Not open yet');
     expect(await textOf(phone.page, 'clock-time')).toMatch(/^(01:00:00|59:\d\d)$/);
-    const button = phone.page.getByRole('button', { name: BUY });
+    const button = phone.page.locator('#act');
     expect(await button.getAttribute('aria-disabled')).toBe('true');
+    expect(await button.textContent()).toMatch(/^Opens .*\d\d:\d\d/);
     await operator.call('PATCH', `/admin/campaigns/${product}`, { starts_at: inSeconds(5) });
     await phone.page.reload();
     await shows(phone.page, 'The sale is on');
@@ -273,14 +382,12 @@ inBrowser('the page of a sale', () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
     const { page, faults } = await openSale(product);
-    await press(page, BUY);
     await shows(page, 'Sold out');
-    expect(await textOf(page, 'trouble')).toBe('All units are taken at the moment.');
+    expect(await textOf(page, 'trouble')).toBe('');
     expect(await accessibilityFindings(page)).toEqual([]);
     await payments.release(held);
     await press(page, 'Try again');
     await shows(page, 'You got one!');
-    expect(await textOf(page, 'trouble')).toBe('');
     const nowhere = await openSale('no-such-sale');
     await shows(nowhere.page, 'There is no such sale. Check the address.');
     expect([faults, nowhere.faults]).toEqual([[], []]);
@@ -305,6 +412,213 @@ inBrowser('the page of a sale', () => {
     await shows(page, 'The sale is paused');
     await operator.call('POST', `/admin/campaigns/${product}/resume`);
     await shows(page, 'You got one!');
+  });
+
+  test('shows first what its script shows then, in each state of a sale', async () => {
+    const plain = { total_limit: 1, hold_seconds: 900 };
+    const line = { ...plain, waiting_room: { enabled: true } };
+    const open = (terms: object) => operator.openCampaign({ name: 'Night sale', ...terms });
+    const act = (product: string, action: string) => operator.call('POST', `/admin/campaigns/${product}/${action}`);
+    const running = await open({ ...line, ends_at: '2099-01-01T00:00:00Z' });
+    const later = await open({ ...plain, starts_at: '2099-01-01T00:00:00Z' });
+    const [paused, sold, over] = [await open(plain), await open(plain), await open(plain)];
+    await Promise.all([act(paused, 'pause'), act(over, 'close'), arrive(service.url, sold).checkout()]);
+    const pieces = ['name', 'headline', 'detail', 'act'];
+    for (const product of [running, later, paused, sold, over]) {
+      const options = { locale: 'en', timezoneId: 'UTC' };
+      const still = await openPhone(browser as Browser, { ...options, javaScriptEnabled: false });
+      await still.page.goto(addressOf(product));
+      const { page } = await openSale(product, '', options);
+      await until('its script has begun', async () => (await page.title()).includes(' – '));
+      await until('the script shows the same', async () => {
+        const [first, then] = await Promise.all(
+          [still.page, page].map((one) => Promise.all(pieces.map((id) => textOf(one, id)))),
+        );
+        return JSON.stringify(first) === JSON.stringify(then);
+      });
+    }
+  });
+
+  test('leads to the page to pay, forwards once if the campaign wants it, and shows paid on return', async () => {
+    const checkout_url = `${service.url}/livez?order={order_id}`;
+    const product = await operator.openCampaign({ total_limit: 2, per_user_limit: 2, hold_seconds: 900, checkout_url });
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You got one!');
+    const pay = page.getByRole('link', { name: 'Pay now' });
+    expect(await pay.textContent()).toMatch(/^Pay now · 1[45]:\d\d$/);
+    const order = await textOf(page, 'order-id');
+    expect(await pay.getAttribute('href')).toBe(checkout_url.replace('{order_id}', order));
+    expect(await accessibilityFindings(page)).toEqual([]);
+
+    const forwards = await operator.openCampaign({
+      total_limit: 1,
+      hold_seconds: 900,
+      checkout_url,
+      branding: { forward_to_checkout: true },
+    });
+    const { page: taken, context } = await openSale(forwards);
+    await press(taken, BUY);
+    await until('the page to pay is open', () => taken.url().includes('/livez?order=ord_'));
+    const paid = new URL(taken.url()).searchParams.get('order');
+    await taken.goto(addressOf(forwards));
+    await shows(taken, 'You got one!');
+    expect(await textOf(taken, 'order-id')).toBe(paid);
+    const { rows } = await until('Postgres has it', async () => {
+      const found = await service.database.client.query('select redemption_id from redemptions where order_id = $1', [
+        paid,
+      ]);
+      return found.rows.length === 1 && found;
+    });
+    await payments.confirm(String(rows[0]?.redemption_id));
+    const back = await context.newPage();
+    await back.goto(addressOf(forwards));
+    await shows(back, 'Paid. It is yours!');
+  });
+
+  test('shows the brand on phone and desktop, in light and dark, with an accent that can be read', async () => {
+    const { product } = await heldByAnother({ branding: { ...branding, image: undefined, logo: undefined } });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const viewport of [
+        { width: 320, height: 640 },
+        { width: 1280, height: 800 },
+      ]) {
+        const { page, faults } = await openSale(product, '', { colorScheme, viewport });
+        await until('the button is there', async () => (await textOf(page, 'act')) === 'Grab the lamp');
+        expect(await accessibilityFindings(page)).toEqual([]);
+        expect(await wide(page)).toBe(viewport.width);
+        expect(faults).toEqual([]);
+      }
+    }
+  });
+
+  test('continues on another device by a link that the shopper shares', async () => {
+    const { product, held } = await heldByAnother();
+    const { page, context } = await openSale(product);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await press(page, BUY);
+    await shows(page, 'You are in line');
+    await press(page, 'Continue on another device');
+    await until('the link is copied', async () => (await textOf(page, 'continue')).startsWith('The link is copied'));
+    const link = String(await page.evaluate('navigator.clipboard.readText()'));
+    expect(link).toMatch(new RegExp(`^${addressOf(product)}#continue=`));
+    const { page: other } = await openPhone(browser as Browser);
+    await other.goto(link);
+    await shows(other, 'You are in line');
+    expect(other.url()).toBe(addressOf(product));
+    await payments.release(held);
+    await Promise.all([page, other].map((one) => shows(one, 'It is your turn!')));
+    await other.reload();
+    await shows(other, 'It is your turn!');
+    other.on('dialog', (dialog) => dialog.accept());
+    await press(other, 'Give it back');
+    await Promise.all([page, other].map((one) => shows(one, 'You gave it back')));
+    await expectStock(operator, product, { total: 1, free: 1 });
+  });
+
+  test('shows a pause to a shopper in line, and that the sale continues', async () => {
+    const { product } = await heldByAnother();
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You are in line');
+    await until('it is connected', async () => (await textOf(page, 'connection')).startsWith('Connected'));
+    const says = (text: string) =>
+      until(`it says ${text}`, async () => (await textOf(page, 'detail')).startsWith(text) && textOf(page, 'spoken'));
+    await operator.call('POST', `/admin/campaigns/${product}/pause`);
+    expect(await says('The sale is paused')).toMatch(/^The sale is paused/);
+    await page.reload();
+    await says('The sale is paused');
+    await operator.call('POST', `/admin/campaigns/${product}/resume`);
+    await says('Keep this page open');
+  });
+
+  test('shows that no news arrives while the server is frozen', async () => {
+    const { product } = await heldByAnother();
+    const way = await EngineProxy.before(Number(new URL(service.url).port));
+    const { page } = await openPhone(browser as Browser);
+    await page.goto(addressOf(product).replace(service.url, `http://127.0.0.1:${way.port}`));
+    await press(page, BUY);
+    await until('it is up to date', async () => /^Updated \d s ago$/.test(await textOf(page, 'updated')));
+    way.swallow();
+    await until('it says so', async () => /^No (news|connection)/.test(await textOf(page, 'connection')));
+    expect(await textOf(page, 'updated')).toBe('');
+    way.forward();
+    await until('it is up to date again', async () => (await textOf(page, 'updated')).startsWith('Updated'));
+  });
+
+  test('shows the days until the start, with the weekday and the zone of the time', async () => {
+    const starts_at = new Date(Date.now() + 12.5 * 86_400_000).toISOString();
+    const product = await operator.openCampaign({ total_limit: 1, starts_at });
+    const { page } = await openSale(product, '', { timezoneId: 'Asia/Jakarta' });
+    await shows(page, 'Not open yet');
+    expect(await textOf(page, 'clock-days')).toBe('12 days');
+    const calendar = String(await page.getByRole('link', { name: 'Add to calendar' }).getAttribute('href'));
+    const file = await send(service.url + calendar);
+    expect(file.headers.get('content-type')).toBe('text/calendar; charset=utf-8');
+    expect(file.text).toContain(`DTSTART:${starts_at.replace(/[-:]|\.\d+/g, '')}\r\n`);
+    expect((await send(`${service.url}/sale/no-such-sale/start.ics`)).status).toBe(404);
+    expect(await textOf(page, 'clock-time')).toMatch(/^(12:00:00|11:59:\d\d)$/);
+    expect(await textOf(page, 'act')).toMatch(/^Opens (Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*\d\d:\d\d (GMT\+7|WIB)$/);
+    expect(await accessibilityFindings(page)).toEqual([]);
+    expect(await wide(page)).toBe(320);
+  });
+
+  test('shows no more time to pay after a reload than there is', async () => {
+    const { product, held } = await heldByAnother();
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You are in line');
+    await until('the unit returns', async () => (await payments.release(held)).status === 200);
+    await shows(page, 'It is your turn!');
+    const find = `select (extract(epoch from pay_before) * 1000)::float8 as ms from redemptions r
+      join campaigns c using (campaign_id) where c.product_id = $1 and r.status = 'reserved'`;
+    const due = await until(
+      'the row is there',
+      async () => (await service.database.client.query(find, [product])).rows[0]?.ms as number,
+    );
+    const openedMs = performance.now();
+    await until('the data of the sale that the browser has kept are old', () => performance.now() - openedMs > 6_000);
+    await page.reload();
+    await shows(page, 'It is your turn!');
+    await until('the page shows the time that is left', async () => {
+      const [minutes, seconds] = (await textOf(page, 'clock-time')).split(':').map(Number);
+      return Number(minutes) * 60 + Number(seconds) <= (due - Date.now()) / 1000 + 3;
+    });
+  });
+
+  test('promises no line where there is none, and offers the sale again when a unit returns', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const { page } = await openSale(product);
+    await until('the sale is shown', async () => (await textOf(page, 'detail')) !== '');
+    expect(await textOf(page, 'detail')).toBe('One press is enough. Units go to the first who press.');
+    const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
+    await press(page, BUY);
+    await shows(page, 'Sold out');
+    expect(await textOf(page, 'trouble')).toBe('');
+    await until('the unit returns', async () => (await payments.release(held)).status === 200);
+    await page.evaluate("dispatchEvent(new Event('online'))");
+    await shows(page, 'The sale is on');
+  });
+
+  test('offers the sale again when a unit returned before it had looked', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const { page } = await openSale(product);
+    await shows(page, 'The sale is on');
+    const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
+    // What the page learns after the refusal is what it had before: 304.
+    let goOn = () => {};
+    const returned = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    await page.route('**/flash-sale/campaign?*', async (route) => {
+      await returned;
+      await route.continue();
+    });
+    await press(page, BUY);
+    await shows(page, 'Sold out');
+    await until('the unit returns', async () => (await payments.release(held)).status === 200);
+    goOn();
+    await shows(page, 'The sale is on');
   });
 
   test('vibrates at the promotion, unless the shopper has turned it off', async () => {
@@ -355,6 +669,7 @@ inBrowser('the page of a sale', () => {
     ['en', 'The sale is on'],
     ['id', 'Promo sedang berlangsung'],
     ['zh', '抢购进行中'],
+    ['ar', 'البيع مفتوح الآن'],
   ] as const) {
     test(`speaks ${lang}, by its address and by the browser's language, in dark and light, at 320 px`, async () => {
       const { product } = await heldByAnother();
@@ -362,8 +677,11 @@ inBrowser('the page of a sale', () => {
         const { page } = await openSale(product, '', { locale: lang, colorScheme });
         await shows(page, headline);
         expect(await page.locator('html').getAttribute('lang')).toBe(lang);
+        expect(await page.locator('html').getAttribute('dir')).toBe(lang === 'ar' ? 'rtl' : 'ltr');
+        const side = await page.evaluate("getComputedStyle(document.getElementById('name')).textAlign");
+        expect(side).toBe(lang === 'ar' ? 'right' : 'left');
         expect(await accessibilityFindings(page)).toEqual([]);
-        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+        expect(await wide(page)).toBe(320);
       }
       const { page } = await openSale(product, `?lang=${lang}`, { locale: lang === 'en' ? 'zh' : 'en' });
       await shows(page, headline);

@@ -206,7 +206,7 @@ test('10. mobile 4G to WiFi: the answer is lost with the network, the retry gets
 });
 
 test('11. two devices with different fingerprints both get the last two units', async () => {
-  const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, buckets: 10 });
+  const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900 });
   const answers = await checkoutAtOnce([
     new Shopper(service.url, product, 'user-a', 'fp-iphone'),
     new Shopper(service.url, product, 'user-b', 'fp-android'),

@@ -187,6 +187,29 @@ describe('frames', () => {
     expect(await (await open(line[1] as Shopper)).frame('welcome')).toMatchObject({ status: 'closed' });
   });
 
+  test('notify waiting users, and only them, that the sale is paused and continues', async () => {
+    const { product, buyer, sockets } = await openWithSockets(2);
+    const holder = await open(buyer);
+    await holder.frame('welcome');
+    await operator.call('POST', `/admin/campaigns/${product}/pause`);
+    await Promise.all(sockets.map((socket) => socket.frame('paused')));
+    expect(sockets.flatMap((socket) => socket.ofType('resumed'))).toEqual([]);
+    await operator.call('POST', `/admin/campaigns/${product}/resume`);
+    await Promise.all(sockets.map((socket) => socket.frame('resumed')));
+    expect([...holder.ofType('paused'), ...holder.ofType('resumed')]).toEqual([]);
+  });
+
+  test('come as heartbeats to a client that asked for them, and to no other', async () => {
+    const { line, sockets } = await openWithSockets(1);
+    const [shopper] = line as [Shopper];
+    const asked = await openSocket(service.url, null);
+    asked.send({ type: 'subscribe', ticket: shopper.ticket, heartbeat: true });
+    const heartbeat = await asked.frame('heartbeat');
+    expect(payload(heartbeat)).toEqual({});
+    expect(asked.frames.map(({ type }) => type)[0]).toBe('welcome');
+    expect(sockets[0]?.ofType('heartbeat')).toEqual([]);
+  });
+
   test('reach every socket of a user, whichever API process holds it', async () => {
     const { held, line, sockets } = await openWithSockets(1);
     const [shopper] = line as [Shopper];

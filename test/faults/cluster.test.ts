@@ -33,7 +33,7 @@ async function sellOnEachNode(): Promise<{ product: string; node: ClusterNode; c
     const node = await nodeOf(product);
     found.set(node.id, { product, node });
   }
-  const sales = [...found.values()].map((one) => ({ ...one, crowd: stage.crowd(one.product, 40) }));
+  const sales = [...found.values()].map((one) => ({ ...one, crowd: stage.crowd(one.product, 40, one.node.redis) }));
   for (const { crowd } of sales) crowd.start();
   await until('all campaigns sell', () => sales.every(({ crowd }) => crowd.completed.length >= 30));
   return sales;
@@ -56,7 +56,7 @@ it('a killed primary takes away its own shards alone, which its replica serves a
   await until('the campaign sells again', () => own.crowd.completed.length >= sold + 30);
   await startAgain(own.node);
   await Promise.all([own, ...others].map(({ crowd }) => crowd.finish()));
-  for (const { crowd } of others) crowd.expectServed();
+  for (const { crowd } of others) stage.expectServed(crowd);
   for (const { crowd, product } of [own, ...others]) await stage.expectNothingLost(crowd, product);
 });
 
@@ -70,6 +70,6 @@ it('goes on after a failover that an operator asked for', async () => {
   const sold = own.crowd.completed.length;
   await until('the campaign sells there', () => own.crowd.completed.length >= sold + 30);
   await Promise.all([own, ...others].map(({ crowd }) => crowd.finish()));
-  for (const { crowd } of others) crowd.expectServed();
+  for (const { crowd } of others) stage.expectServed(crowd);
   for (const { crowd, product } of [own, ...others]) await stage.expectNothingLost(crowd, product);
 });

@@ -41,7 +41,7 @@ onMovedClock('a clock of Redis that goes back by an hour under load loses nothin
   await until('the sale goes on', () => crowd.completed.length >= sold + 300);
   await crowd.finish();
   expect(compareJournalIds(await journal.lastId(), lastId)).toBeGreaterThan(0);
-  crowd.expectServed();
+  stage.expectServed(crowd);
   await stage.expectNothingLost(crowd, product);
   // Each user who holds a unit by the old time still holds it; those of the new time have ten seconds.
   const later = crowd.completed.filter(({ body }) => Date.parse(body.data.pay_before) >= moved);

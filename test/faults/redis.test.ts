@@ -47,7 +47,7 @@ test('SCRIPT FLUSH under load is not noticed by anybody', async () => {
   for (let i = 0; i < 20; i += 1) await redis.script('FLUSH');
   await until('everything is sold', () => crowd.completed.length >= 500);
   await crowd.finish();
-  crowd.expectServed();
+  stage.expectServed(crowd);
   await stage.expectNothingLost(crowd, product);
 });
 

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, it } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { shardOfProduct } from '../../shared/domain/shards.js';
-import { Operator } from '../harness/clients.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { generateCodes } from '../harness/pool-codes.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -21,6 +23,17 @@ async function reshard(args: readonly string[]): Promise<number> {
   });
   const [code] = (await once(command, 'exit')) as [number];
   return code;
+}
+
+/** Runs `npm run reshard`, which stops. @returns what it says about that */
+async function refusalOf(args: readonly string[]): Promise<string> {
+  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/reshard.mjs'), ...args], {
+    env: stage.env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const [said, [code]] = await Promise.all([text(command.stderr), once(command, 'exit')]);
+  expect(code).toBe(1);
+  return said;
 }
 
 async function shardOf(product: string): Promise<number> {
@@ -50,14 +63,14 @@ it('moves a campaign to another shard under load, and the campaigns of other sha
   // A repetition finds nothing to do.
   expect(await reshard(['--campaign', moving, '--to-shard', '1'])).toBe(0);
   await Promise.all([crowd.finish(), others.finish()]);
-  others.expectServed();
+  stage.expectServed(others);
   await stage.expectNothingLost(crowd, moving);
   await stage.expectNothingLost(others, beside);
   expect(await shardOf(moving)).toBe(1);
 });
 
 it('a move does not happen when its command was frozen, and a worker has recovered the old shard meanwhile', async () => {
-  const product = await openIn(2, { total_limit: 400 });
+  const product = await openIn(2, { total_limit: 1_000 });
   const crowd = stage.crowd(product, 40);
   crowd.start();
   await until('it sells', () => crowd.completed.length >= 30);
@@ -67,8 +80,8 @@ it('a move does not happen when its command was frozen, and a worker has recover
     { env: stage.env, stdio: ['ignore', 'pipe', 'ignore'] },
   );
   let frozen = false;
-  command.stdout.setEncoding('utf8').on('data', (text: string) => {
-    if (frozen || !text.includes('Postgres has everything')) return;
+  command.stdout.setEncoding('utf8').on('data', (line: string) => {
+    if (frozen || !line.includes('Postgres has everything')) return;
     command.kill('SIGSTOP');
     frozen = true;
   });
@@ -80,7 +93,7 @@ it('a move does not happen when its command was frozen, and a worker has recover
   expect([code, await shardOf(product)]).toEqual([1, 2]);
   await until('all units are sold', () => crowd.queued.length > 0);
   await crowd.finish();
-  expect(crowd.completed.length).toBe(400);
+  expect(crowd.completed.length).toBe(1_000);
   await stage.expectNothingLost(crowd, product);
 });
 
@@ -95,8 +108,8 @@ it('a move that is killed in the middle leaves the campaign in one shard, and is
       [join(projectRoot(), 'dist/worker/reshard-command.js'), '--campaign', product, '--to-shard', '3'],
       { env: stage.env, stdio: ['ignore', 'pipe', 'inherit'] },
     );
-    command.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (text.includes(moment)) command.kill('SIGKILL');
+    command.stdout.setEncoding('utf8').on('data', (line: string) => {
+      if (line.includes(moment)) command.kill('SIGKILL');
     });
     await once(command, 'exit');
     const sold = crowd.completed.length;
@@ -107,12 +120,8 @@ it('a move that is killed in the middle leaves the campaign in one shard, and is
   }
 });
 
-it('changes the number of shards, once the workers are stopped, and loses nothing', async () => {
-  const product = await stage.openCampaign({ total_limit: 1_000_000 });
-  const crowd = stage.crowd(product, 40);
-  crowd.start();
-  await until('it sells', () => crowd.completed.length >= 30);
-  expect(await reshard(['--to', '8'])).toBe(1);
+/** Changes the number of shards as docs/shards.md says. */
+async function change(shards: number): Promise<void> {
   for (const worker of stage.workers) await worker.stop();
   await until('no worker counts as running', async () => {
     const rows = await stage.query(
@@ -120,15 +129,63 @@ it('changes the number of shards, once the workers are stopped, and loses nothin
     );
     return rows.length === 0;
   });
-  expect(await reshard(['--to', '8'])).toBe(0);
+  expect(await reshard(['--to', String(shards)])).toBe(0);
   for (const api of stage.apis) await api.stop();
-  stage.env = { ...stage.env, SHARDS: '8' };
+  stage.env = { ...stage.env, SHARDS: String(shards) };
   await Promise.all([stage.startWorker(), stage.startApi()]);
+}
+
+it('changes the number of shards, once the workers are stopped, and loses nothing', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product, 40);
+  crowd.start();
+  await until('it sells', () => crowd.completed.length >= 30);
+  expect(await reshard(['--to', '8'])).toBe(1);
+  await change(8);
   const sold = crowd.completed.length;
   await until('it sells in its new shard', () => crowd.completed.length >= sold + 30);
   await crowd.finish();
   await stage.expectNothingLost(crowd, product);
   expect((await new Operator(stage.url).stats(product)).held).toBe(crowd.completed.length);
+});
+
+it('takes the buckets of divided campaigns along, with their line, their codes and the units on their way', async () => {
+  const payments = new PaymentService(stage.url);
+  const inBuckets = { total_limit: 40, buckets: 4, hold_seconds: 3_600 };
+  const shared = await stage.openCampaign(inBuckets);
+  const pool = await stage.openCampaign({ ...inBuckets, type: 'pool' });
+  await generateCodes(new Operator(stage.url), pool, 40);
+  const crowds = [shared, pool].map((product) => ({ product, crowd: stage.crowd(product, 40) }));
+  for (const { crowd } of crowds) crowd.start();
+  await until('users wait', () => crowds.every(({ crowd }) => crowd.queued.length >= 30));
+  const given = crowds.map(({ crowd }) => crowd.completed.map(({ body }) => String(body.data.reservation_id)));
+  const release = async (count: number) => {
+    for (const ids of given)
+      for (const id of ids.splice(0, count))
+        await until('a unit is released', async () => (await payments.release(id)).status === 200);
+  };
+  // 4 after 8: fewer shards, and each bucket in another one again.
+  for (const shards of [4, 16]) {
+    await release(6);
+    await change(shards);
+    await release(6);
+  }
+  for (const { crowd, product } of crowds) {
+    await crowd.finish();
+    await until('every unit is given', async () => (await new Operator(stage.url).stats(product)).held === 40);
+    await stage.expectNothingLost(crowd, product);
+    const passedOver = await stage.query(
+      `select w.line_no from waiting_tickets w join campaigns c using (campaign_id)
+       where c.product_id = $1 and w.status = 'waiting' and exists (select 1 from waiting_tickets p
+         where p.campaign_id = w.campaign_id and p.status = 'promoted' and p.line_no > w.line_no)`,
+      [product],
+    );
+    expect(passedOver).toEqual([]);
+  }
+  expect(await refusalOf(['--to', '2'])).toBe(
+    `stopped: ${[shared, pool].sort()[0]} is divided into 4 buckets, and each needs a shard of its own\n`,
+  );
+  expect(await refusalOf(['--campaign', 'none', '--to-shard', '1'])).toBe('stopped: there is no campaign for none\n');
 });
 
 it('keeps a process with another number of shards out of service, and says why', async () => {
@@ -137,6 +194,6 @@ it('keeps a process with another number of shards out of service, and says why',
     const answer = await fetch(`${stage.url}/readyz`);
     const { data } = (await answer.json()) as { data: { checks: Record<string, { detail: string }> } };
     expect(answer.status).toBe(503);
-    return data.checks.shard_0?.detail.includes('SHARDS is 2, but this installation has 8');
+    return data.checks.shard_0?.detail.includes('SHARDS is 2, but this installation has 16');
   });
 });

@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from '@jest/globals';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startPgBouncer } from '../../scripts/engines/pgbouncer.mjs';
 import { startRedis } from '../../scripts/engines/redis.mjs';
+import { LIMITS } from '../../shared/config/limits.js';
 import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
@@ -14,6 +16,7 @@ import { type ClusterNode, NO_FAILOVER_MS, RedisCluster, removeData, startAgain 
 import { Crowd } from '../harness/crowd.js';
 import { freePort } from '../harness/free-port.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
+import { RedisSilence } from '../harness/redis-silence.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { startStagePostgres } from '../harness/stage-postgres.js';
 import { until } from '../harness/until.js';
@@ -44,6 +47,7 @@ export class Stage {
   #redisBinary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
   #cluster: { url: string; primary: ClusterNode } | null = null;
   #urls: string[] = [];
+  readonly #silences = new WeakMap<Crowd, RedisSilence>();
 
   /**
    * Starts engines, one API and one worker; ended with the test file.
@@ -175,11 +179,23 @@ export class Stage {
   /**
    * New users at `perSecond` until the crowd is stopped, spread over the APIs. Few enough for a machine that does other
    * work.
+   * @param redis serves the campaign
    */
-  crowd(product: string, perSecond = 150): Crowd {
+  crowd(product: string, perSecond = 150, redis = this.connectToRedis()): Crowd {
     let next = 0;
     const target = () => String(this.#urls[next++ % this.#urls.length]);
-    return new Crowd({ product, perSecond, target });
+    const crowd = new Crowd({ product, perSecond, target });
+    this.#silences.set(crowd, new RedisSilence(redis));
+    return crowd;
+  }
+
+  /**
+   * Checks that every request was served: an API that needs what is away would reject some with 503. It must reject
+   * them also while Redis itself is silent, as on a busy machine; then there is nothing to check.
+   */
+  expectServed(crowd: Crowd): void {
+    const silentMs = this.#silences.get(crowd)?.longestMs ?? 0;
+    if (silentMs < LIMITS.redisCommandMs / 2) expect(crowd.refused).toBe(0);
   }
 
   /** Waits until Postgres has everything, and checks that nothing was lost, given twice or left unanswered. */

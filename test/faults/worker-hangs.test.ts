@@ -21,7 +21,7 @@ const workerWaitsForALock = () =>
     'the worker waits for a lock',
     async () =>
       (await count(
-        "from pg_stat_activity where application_name like 'doorbuster-worker%' and wait_event_type = 'Lock' and pid > 1",
+        "from pg_stat_activity where datname = current_database() and application_name like 'doorbuster-worker%' and wait_event_type = 'Lock' and pid > 1",
       )) > 0,
   );
 
@@ -71,7 +71,7 @@ test('one of two workers frozen in its transaction holds up nobody for long, and
     'its transaction stands open',
     async () =>
       (await count(
-        "from pg_stat_activity where application_name like 'doorbuster-worker%' and state = 'idle in transaction'",
+        "from pg_stat_activity where datname = current_database() and application_name like 'doorbuster-worker%' and state = 'idle in transaction'",
       )) > 0,
   );
   await stage.startWorker();

@@ -1,6 +1,7 @@
 import { ArchiveRecall } from '../../shared/archive/archive-recall.js';
 import { ArchivedPeople } from '../../shared/postgres/archived-people.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { RequestNames } from '../../shared/redis/request-names.js';
 import { CampaignArchive } from '../../shared/sale/campaign-archive.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { ArchiveClosed, type ArchiveDeps, type ArchiveLimits } from '../../worker/archive/archive-closed.js';
@@ -49,13 +50,14 @@ export class TestArchive {
   worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveDeps> = {}): ArchiveClosed {
     const { database, campaigns, cursor, log } = this.persistence;
     return new ArchiveClosed({
-      has: () => true,
+      bucketIn: () => 0,
       redemptions: new RedemptionsTable(database),
       campaigns,
       cursor,
       sale: this.sale.store.reader,
       archive: this.archive,
       idempotencyKeys: new IdempotencyKeys(database),
+      requests: new RequestNames(this.sale.redis),
       log,
       ...parts,
       limits: { ...AT_ONCE, ...limits },

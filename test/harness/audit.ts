@@ -28,6 +28,8 @@ export type ReservationInRedis = {
   lineNo: number;
   order: string;
   code: string;
+  /** `released,refunded,burned` units that it gave back while it kept others; "" = none */
+  reduced: string;
 };
 export type PersonInRedis = {
   state: string;
@@ -84,7 +86,17 @@ function bitsOf(bitmap: Buffer): number[] {
 
 /** A malformed record is a state of its own. */
 function unpackReservation(text: string): ReservationInRedis {
-  const malformed = { state: text, user: '', qty: 0, slot: 0, due: 0, line_no: 0, order_id: '', code: null };
+  const malformed = {
+    state: text,
+    user: '',
+    qty: 0,
+    slot: 0,
+    due: 0,
+    line_no: 0,
+    order_id: '',
+    code: null,
+    reduced: '',
+  };
   const { due, line_no, order_id, ...record } = recordIn(RESERVATION, text) ?? malformed;
   return { ...record, dueMs: due, lineNo: line_no, order: order_id, code: textOf(record.code) };
 }
@@ -146,7 +158,10 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
   equal('held', number('held'), unitsIn('reserved'));
   if (!archived) {
     equal('redeemed', number('redeemed'), unitsIn('redeemed', 'reacquired'));
-    equal('burned', number('burned'), unitsIn('burned'));
+    const burnedInPart = [...campaign.reservations.values()]
+      .filter(({ state }) => state !== 'voided')
+      .reduce((sum, { reduced }) => sum + Number(reduced.split(',')[2] ?? 0), 0);
+    equal('burned', number('burned'), unitsIn('burned') + burnedInPart);
   }
 
   equal('the text of the terms', campaign.fields.terms, termsText(campaign.fields));

@@ -41,6 +41,9 @@ const TERMS = {
   risk: 'text',
   audience: 'text',
   stacking: 'text',
+  checkout_url: 'url',
+  extend_seconds: 'seconds',
+  branding: 'branding',
   uniform_refusals: 'flag',
   limits: 'text',
 } as const;
@@ -54,9 +57,13 @@ const ALLOWED: Record<string, readonly string[]> = {
   code: ['null'],
   total_limit: ['null'],
   discount: ['null'],
+  checkout_url: ['null'],
+  branding: ['null', '{}'],
   audience: ['null'],
   limits: ['{}'],
   until: ['null'],
+  expires_at: ['null'],
+  role: ['null'],
   attributes: ['{}', '{"a":1}'],
 };
 
@@ -91,6 +98,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         idempotency_key: 'key',
         attributes: 'text',
         challenge_solution: 'text',
+        metadata: 'metadata',
       },
     },
     {
@@ -105,21 +113,39 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       path: '/flash-sale/confirm',
       headers: payment,
       good: reservation,
-      fields: { reservation_id: 'reservationId', payment_ref: 'note' },
+      fields: {
+        reservation_id: 'reservationId',
+        order_id: 'externalId',
+        product_id: 'externalId',
+        payment_ref: 'note',
+      },
     },
     {
       method: 'POST',
       path: '/flash-sale/release',
       headers: payment,
       good: reservation,
-      fields: { reservation_id: 'reservationId', reason: 'note' },
+      fields: {
+        reservation_id: 'reservationId',
+        order_id: 'externalId',
+        product_id: 'externalId',
+        reason: 'note',
+        keep: 'kept',
+      },
+    },
+    {
+      method: 'POST',
+      path: '/flash-sale/extend',
+      headers: payment,
+      good: reservation,
+      fields: { reservation_id: 'reservationId', order_id: 'externalId', product_id: 'externalId' },
     },
     {
       method: 'POST',
       path: '/flash-sale/refund',
       headers: payment,
       good: reservation,
-      fields: { reservation_id: 'reservationId' },
+      fields: { reservation_id: 'reservationId', order_id: 'externalId', product_id: 'externalId', keep: 'kept' },
     },
     {
       method: 'POST',
@@ -147,6 +173,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         type: 'text',
         code: 'text',
         total_limit: 'text',
+        buckets: 'text',
         status: 'text',
         draft: 'flag',
       },
@@ -198,6 +225,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         attestation: 'oneTimeToken',
         expires_at: 'seconds',
         challenge_solution: 'text',
+        metadata: 'metadata',
       },
     },
     {
@@ -206,6 +234,36 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       headers: admin,
       good: () => ({ kind: text('user'), subject: text(`user-${randomUUID()}`), reason: text('a test') }),
       fields: { effect: 'text', kind: 'text', subject: 'externalId', until: 'time', reason: 'note' },
+    },
+    {
+      method: 'POST',
+      path: `/admin/campaigns/${product}/line/remove`,
+      headers: admin,
+      // The user does not wait, which is found out after the body is read.
+      good: () => ({ user_id: text(`user-${randomUUID()}`) }),
+      fields: { user_id: 'externalId', reason: 'note' },
+    },
+    // No reservation has this id, which is found out after the body is read.
+    ...['release', 'refund', 'resend'].map((action) => ({
+      method: 'POST',
+      path: `/admin/reservations/${product}/${action}`,
+      headers: admin,
+      good: () => ({ reason: text('a test') }),
+      fields: action === 'resend' ? { reason: 'note' as const } : { reason: 'note' as const, keep: 'kept' as const },
+    })),
+    {
+      method: 'POST',
+      path: `/admin/users/${product}/erase`,
+      headers: admin,
+      good: () => ({ user_id: text(product) }),
+      fields: { user_id: 'externalId' },
+    },
+    {
+      method: 'POST',
+      path: '/admin/keys',
+      headers: admin,
+      good: () => ({ name: text(`key-${randomUUID()}`), kind: text('service') }),
+      fields: { name: 'text', kind: 'text', role: 'text', expires_at: 'time' },
     },
     {
       method: 'POST',

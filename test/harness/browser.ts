@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { findChromium } from '../../scripts/engines/chromium.mjs';
 import { atEnd } from './cleanup.js';
+import { until } from './until.js';
 
 /** A real browser, or null and a visible word about it where none can be had. */
 export async function startBrowser(): Promise<Browser | null> {
@@ -52,4 +53,12 @@ export async function accessibilityFindings(page: Page): Promise<string[]> {
     const { violations } = await axe.run({ runOnly: tags });
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target} ${html}`));
   }, RULES);
+}
+
+/** Waits until a sale page has this headline. @throws Error with what the page shows instead */
+export async function showsHeadline(page: Page, headline: string): Promise<void> {
+  const isShown = async () => (await page.locator('#headline').textContent()) === headline;
+  await until(`the page shows "${headline}"`, isShown).catch(async (cause) => {
+    throw new Error(`${cause.message}; it shows:\n${await page.locator('main').textContent()}`, { cause });
+  });
 }

@@ -11,7 +11,7 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { CouponClaim } from '../../shared/sale/reserve-call.js';
+import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';
@@ -30,9 +30,12 @@ export type CheckoutOptions = {
   holderDevice?: string;
   newKeys?: number;
   trace?: string;
+  metadata?: string;
   /** Version that was judged; negative = the audience does not match, 0 = not judged. */
   terms?: number;
   coupon?: CouponClaim;
+  /** Of a divided campaign. */
+  bucket?: ReserveInput['bucket'];
 };
 
 /** One campaign in Redis and what people do with it. */
@@ -74,8 +77,10 @@ export class TestCampaign {
       holderDevice: (options.holderDevice ?? null) as DeviceId | null,
       counted: options.device ?? null,
       trace: options.trace ?? '',
+      metadata: options.metadata ?? null,
       terms: options.terms ?? 0,
       coupon: options.coupon ?? null,
+      bucket: options.bucket ?? null,
     });
   }
 
@@ -109,17 +114,21 @@ export class TestCampaign {
   confirm(reservation: string, payment = '', trace = '') {
     return this.store.reservations.confirm(this.product, reservation as ReservationId, payment, trace);
   }
-  release(reservation: string, holder: string | null = null, reason = '', trace = '') {
+  release(reservation: string, holder: string | null = null, reason = '', trace = '', keep = 0) {
     return this.store.reservations.release(
       this.product,
       reservation as ReservationId,
       holder as UserId | null,
       reason,
       trace,
+      keep,
     );
   }
-  refund(reservation: string, trace = '') {
-    return this.store.reservations.refund(this.product, reservation as ReservationId, trace);
+  extend(reservation: string, extendMs = 60_000, trace = '') {
+    return this.store.reservations.extend(this.product, reservation as ReservationId, extendMs, trace);
+  }
+  refund(reservation: string, trace = '', keep = 0) {
+    return this.store.reservations.refund(this.product, reservation as ReservationId, trace, keep);
   }
   void(reservation: string, unit: Parameters<SaleStore['reservations']['void']>[2], reason = 'a_constraint') {
     return this.store.reservations.void(this.product, reservation as ReservationId, unit, reason);
@@ -219,8 +228,8 @@ export class TestCampaign {
   async setDeadline(id: string, dueMs: number): Promise<void> {
     const record = await this.reservation(id);
     if (!record) throw new Error(`there is no reservation ${id}`);
-    const { state, user, qty, slot, lineNo, order, code } = record;
-    const packed = [state, user, qty, slot, dueMs, lineNo, order, code].join('|');
+    const { state, user, qty, slot, lineNo, order, code, reduced } = record;
+    const packed = [state, user, qty, slot, dueMs, lineNo, order, code, ...(reduced ? [reduced] : [])].join('|');
     await this.sale.redis.hset(keys.reservations(this.product), id, packed);
     if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
 
 /** An answer as it came, with its body parsed. `data` of a success, the problem document otherwise. */
@@ -10,11 +11,30 @@ export type Answer = {
   text: string;
 };
 
+/** How long a request is repeated that was refused because an engine did not reply in time. */
+const PATIENCE_MS = 5_000;
+
+type Sent = RequestInit & { json?: unknown };
+
 /**
- * Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text.
+ * Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text. Repeats a request that
+ * may be repeated after `temporarily_unavailable`, as the contract tells clients: on a busy machine an engine may take
+ * longer for a reply than a response may.
  * @throws Error when the response breaks the contract of its route
  */
-export async function send(url: string, init: RequestInit & { json?: unknown } = {}): Promise<Answer> {
+export async function send(url: string, init: Sent = {}): Promise<Answer> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const answer = await sendOnce(url, init);
+    if (answer.body.code !== 'temporarily_unavailable' || !mayRepeat(url, init)) return answer;
+    const waitMs = 1_000 * Number(answer.headers.get('retry-after'));
+    if (performance.now() + waitMs > deadline) return answer;
+    await sleep(waitMs);
+  }
+}
+
+/** Sends a request and returns its first response. @throws Error when it breaks the contract of its route */
+export async function sendOnce(url: string, init: Sent = {}): Promise<Answer> {
   const { json, ...rest } = init;
   const headers = new Headers(rest.headers);
   if (json !== undefined) headers.set('content-type', 'application/json');
@@ -27,6 +47,16 @@ export async function send(url: string, init: RequestInit & { json?: unknown } =
   const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {};
   if (body.breach !== undefined) throw new Error(body.breach);
   return { status: response.status, headers: response.headers, body, data: body.data ?? {}, text };
+}
+
+/** A validation changes nothing; reports of payments name their reservation or order, and are the same each time. */
+const REPEATABLE = /\/(?:flash-sale\/(?:confirm|release|refund|extend)|coupons\/validate)$/;
+
+function mayRepeat(url: string, { method = 'GET', headers, json }: Sent): boolean {
+  if (method === 'GET' || REPEATABLE.test(new URL(url).pathname)) return true;
+  return (
+    new Headers(headers).has('idempotency-key') || Boolean((json as { idempotency_key?: unknown })?.idempotency_key)
+  );
 }
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
@@ -68,6 +98,10 @@ export class PaymentService {
   }
   refund(reservationId: string): Promise<Answer> {
     return this.#say('refund', { reservation_id: reservationId });
+  }
+  /** Any call, with any body. */
+  say(call: 'confirm' | 'release' | 'refund' | 'extend', json: unknown): Promise<Answer> {
+    return this.#say(call, json);
   }
   #say(call: string, json: unknown): Promise<Answer> {
     return send(`${this.url}/flash-sale/${call}`, { method: 'POST', headers: bearer(SERVICE_SECRET), json });

@@ -50,12 +50,12 @@ export class RedisCluster {
     binary = process.env.DOORBUSTER_TEST_REDIS_BINARY,
   }: ClusterOptions = {}): Promise<RedisCluster> {
     const cluster = new RedisCluster();
-    atEnd('a cluster', () => cluster.#end());
     const places = await choosePlaces(primaries * (1 + replicas));
+    atEnd('a cluster', () => cluster.#end());
     await Promise.all(places.map((place) => writePlaces(place, places, primaries)));
     const started = await Promise.allSettled(
-      places.map(({ busPort, ...place }) =>
-        startNode({ ...place, args: settings(busPort, nodeTimeoutMs, extraArgs), binary }),
+      places.map(({ busPort, host: _, ...place }) =>
+        startNode({ ...place, args: clusterSettings(busPort, nodeTimeoutMs, extraArgs), binary }),
       ),
     );
     // Those that did start are ended with the file, even if another one did not.
@@ -113,12 +113,11 @@ export class RedisCluster {
 
   async #end(): Promise<void> {
     await Promise.all(
-      this.nodes.map(async ({ redis, engine, folder }) => {
+      this.nodes.map(async ({ redis, engine }) => {
         redis.disconnect();
         // Its data are removed, so that it does not have to end in order.
         engine.kill('SIGKILL');
         await engine.exited;
-        await rm(folder, { recursive: true, force: true });
       }),
     );
   }
@@ -144,7 +143,7 @@ export async function removeData({ folder }: ClusterNode): Promise<void> {
 
 const CLUSTER_FILE = 'nodes.conf';
 
-const settings = (busPort: number, nodeTimeoutMs: number, extraArgs: readonly string[]): string[] => [
+export const clusterSettings = (busPort: number, nodeTimeoutMs: number, extraArgs: readonly string[]): string[] => [
   ...[
     ['--cluster-enabled', 'yes'],
     ['--cluster-config-file', CLUSTER_FILE],
@@ -156,14 +155,19 @@ const settings = (busPort: number, nodeTimeoutMs: number, extraArgs: readonly st
   ...extraArgs,
 ];
 
-type Place = { id: string; folder: string; port: number; busPort: number };
+/** Where a server of a cluster is. */
+export type Place = { id: string; folder: string; host: string; port: number; busPort: number };
 
-async function choosePlaces(count: number): Promise<Place[]> {
+/** The folders are removed with the test file, after the servers that the caller starts there. */
+export async function choosePlaces(count: number, hosts: readonly string[] = ['127.0.0.1']): Promise<Place[]> {
   const ports = await freePorts(2 * count);
+  const root = await mkdtemp(join(tmpdir(), 'doorbuster-cluster-'));
+  atEnd('the folders of a cluster', () => rm(root, { recursive: true, force: true }));
   return Promise.all(
     Array.from({ length: count }, async (_, i) => ({
       id: randomBytes(20).toString('hex'),
-      folder: await mkdtemp(join(tmpdir(), 'doorbuster-cluster-')),
+      folder: await mkdtemp(join(root, 'server-')),
+      host: hosts[i % hosts.length] as string,
       port: ports[2 * i] as number,
       busPort: ports[2 * i + 1] as number,
     })),
@@ -174,9 +178,9 @@ async function choosePlaces(count: number): Promise<Place[]> {
  * Writes the file in which a server keeps what it knows of its cluster. Servers that start with it need not get to know
  * each other first, which takes seconds.
  */
-async function writePlaces(own: Place, all: readonly Place[], primaries: number): Promise<void> {
+export async function writePlaces(own: Place, all: readonly Place[], primaries: number): Promise<void> {
   const lines = all.map((place, i) => {
-    const [mine, address] = [place === own ? 'myself,' : '', `127.0.0.1:${place.port}@${place.busPort}`];
+    const [mine, address] = [place === own ? 'myself,' : '', `${place.host}:${place.port}@${place.busPort}`];
     const primary = i % primaries;
     const [from, to] = [primary, primary + 1].map((n) => Math.floor((n * SLOTS) / primaries)) as [number, number];
     const role = i < primaries ? 'master -' : `slave ${(all[primary] as Place).id}`;

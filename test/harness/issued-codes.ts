@@ -3,8 +3,14 @@ import { ADMIN_SECRET } from './service.js';
 import { until } from './until.js';
 
 /** Has a worker make codes for a campaign. @returns them in the order of their numbers */
-export async function generateCodes(operator: Operator, product: string, count: number): Promise<string[]> {
-  await untilIssued(operator, product, await operator.call('POST', `/admin/campaigns/${product}/codes`, { count }));
+export async function generateCodes(
+  operator: Operator,
+  product: string,
+  count: number,
+  prefix?: string,
+): Promise<string[]> {
+  const form = { count, ...(prefix === undefined ? {} : { prefix }) };
+  await untilIssued(operator, product, await operator.call('POST', `/admin/campaigns/${product}/codes`, form));
   return exportCodes(operator, product);
 }
 

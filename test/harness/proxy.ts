@@ -8,16 +8,22 @@ export class EngineProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
+  #losing: string | null = null;
   #targetPort: number;
 
-  private constructor(targetPort: number, server: Server) {
+  private constructor(
+    targetPort: number,
+    server: Server,
+    readonly delayMs: number,
+  ) {
     this.#targetPort = targetPort;
     this.#server = server;
   }
 
-  static async before(targetPort: number): Promise<EngineProxy> {
+  /** @param delayMs how long it holds back what passes, in each direction: the distance of another region */
+  static async before(targetPort: number, delayMs = 0): Promise<EngineProxy> {
     const server = createServer();
-    const proxy = new EngineProxy(targetPort, server);
+    const proxy = new EngineProxy(targetPort, server, delayMs);
     server.on('connection', (socket) => proxy.#join(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     atEnd('the proxy', () => proxy.close());
@@ -44,9 +50,18 @@ export class EngineProxy {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Loses the next response that contains a text, and closes its connection: the request was served without one. */
+  loseResponseWith(text: string): void {
+    this.#losing = text;
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #pass(chunk: Buffer, to: Socket): void {
+    if (!this.#swallowing && to.writable) to.write(chunk);
   }
 
   #join(client: Socket): void {
@@ -57,12 +72,21 @@ export class EngineProxy {
     ] as const) {
       this.#sockets.add(from);
       from.on('data', (chunk) => {
-        if (!this.#swallowing) to.write(chunk);
+        if (from === engine && this.#losing !== null && chunk.includes(this.#losing)) {
+          this.#losing = null;
+          client.destroy();
+          return;
+        }
+        if (this.delayMs === 0) this.#pass(chunk, to);
+        else setTimeout(() => this.#pass(chunk, to), this.delayMs);
       });
       from.on('error', () => from.destroy());
       from.on('close', () => {
         this.#sockets.delete(from);
-        if (!this.#swallowing) to.destroy();
+        if (this.#swallowing) return;
+        if (this.delayMs === 0) to.destroy();
+        // After what is still held back.
+        else setTimeout(() => to.destroy(), this.delayMs);
       });
     }
   }

@@ -7,7 +7,7 @@ import { DefaultReporter, VerboseReporter } from '@jest/reporters';
  * to the file that `DOORBUSTER_TEST_RESULTS` names, in the form of `Results` there.
  */
 export default class ResultsReporter {
-  /** @param {import('@jest/types').Config.GlobalConfig} globalConfig */
+  /** @param {ConstructorParameters<typeof DefaultReporter>[0]} globalConfig */
   constructor(globalConfig) {
     const reporter = new (globalConfig.verbose ? VerboseReporter : DefaultReporter)(globalConfig);
     const printed = reporter.onRunComplete.bind(reporter);

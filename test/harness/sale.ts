@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
-import type { Campaign } from '../../shared/domain/campaign.js';
+import type { BucketPart, Campaign } from '../../shared/domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
 import { termsOfFields } from '../../shared/domain/terms.js';
 import { EngineUnavailable, FencedOut } from '../../shared/errors/faults.js';
@@ -130,6 +130,21 @@ export class Sale {
     return campaign;
   }
 
+  /** Puts bucket 3 of a divided campaign into Redis, with two units by default. It is not part of the audit. */
+  async openBucket(part: Partial<BucketPart> = {}, terms: Partial<Campaign> = {}): Promise<TestCampaign> {
+    const campaign = this.unknownCampaign({ maxQty: 1, buckets: 10, ...terms });
+    const whole = { bucket: 3, total: 2, sealed: false, movedOut: 0, arrived: {}, gave: [], ...part };
+    const outcome = await this.store.campaigns.load(campaign.terms, undefined, null, null, whole);
+    if (outcome.kind !== 'loaded') throw new Error(`the bucket was not loaded: ${outcome.kind}`);
+    return campaign;
+  }
+
+  /** Begins another history, as after a failover. */
+  async beginHistory(): Promise<void> {
+    const epoch = await readEpoch(this.redis);
+    await writeEpoch(this.redis, { generation: (epoch?.generation ?? 0) + 1, server: 'test' });
+  }
+
   /** A campaign that Redis does not know. */
   unknownCampaign(terms: Partial<Campaign> = {}): TestCampaign {
     this.#lastNo += 1;
@@ -197,6 +212,7 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     code: null,
     totalLimit: 10,
     status: 'open',
+    buckets: 1,
     rules: {},
     termsVersion: 1,
     startsAt: new Date(now.getTime() - 60_000),

@@ -8,6 +8,7 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { noteBreach } from './contract-breaches.js';
 import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
+import { showWhenTestsFail } from './process-troubles.js';
 
 export const ADMIN_SECRET = 'admin-secret-of-the-tests';
 export const SERVICE_SECRET = 'service-secret-of-the-tests';
@@ -15,6 +16,7 @@ export const SERVICE_SECRET = 'service-secret-of-the-tests';
 const keyOf = (name: string) => createHash('sha256').update(`the ${name} key of the tests`).digest();
 export const ATTESTATION_KEY = keyOf('attestation');
 export const TICKET_KEY = keyOf('ticket');
+export const CHECKOUT_URL_KEYS = `c1:${keyOf('checkout link').toString('base64')}`;
 
 /** A real process of ours, from dist/, with what it logged. */
 export type ServiceProcess = {
@@ -51,6 +53,7 @@ export function serviceEnv(redisUrl: string, databaseUrl: string, extra: NodeJS.
     SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
     ATTESTATION_KEYS: `a1:${ATTESTATION_KEY.toString('base64')}`,
     TICKET_KEYS: `t1:${TICKET_KEY.toString('base64')}`,
+    CHECKOUT_URL_KEYS,
     ...extra,
   };
 }
@@ -67,13 +70,15 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
 /**
  * @param waits false: returns when it listens, ready or not
  * @param root the folder of another revision, whose responses are not compared with the contracts of this one
+ * @param within in front of the command, as of a host
  */
 export async function startApiProcess(
   env: NodeJS.ProcessEnv,
   waits = true,
   root = projectRoot(),
+  within: readonly string[] = [],
 ): Promise<{ process: ServiceProcess; url: string }> {
-  const service = launch('api', env, root);
+  const service = launch('api', env, root, within);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
   const url = String(line.url);
   if (waits) await readyOrAway(url);
@@ -106,15 +111,17 @@ export async function startWorkerProcess(env: NodeJS.ProcessEnv, root = projectR
 
 type LogEntry = Record<string, unknown>;
 
-function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string) {
+function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, within: readonly string[] = []) {
   const main = join(root, 'dist', name, 'main.js');
   const preload = pathToFileURL(join(projectRoot(), 'test/harness/preload-contracts.mjs')).href;
   const compares = name === 'api' && root === projectRoot();
-  const child = spawn(process.execPath, compares ? [`--import=${preload}`, main] : [main], {
+  const command = [...within, process.execPath, ...(compares ? [`--import=${preload}`] : []), main];
+  const child = spawn(command[0] as string, command.slice(1), {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const log: string[] = [];
+  showWhenTestsFail(name, log);
   const watchers = new Set<(entry: LogEntry) => void>();
   let rest = '';
   const onData = (chunk: Buffer) => {

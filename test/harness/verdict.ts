@@ -4,6 +4,7 @@ import { expect } from '@jest/globals';
 import type pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { Crowd } from './crowd.js';
+import { expectMinutesOfRows } from './minutes.js';
 import { promised } from './violation.js';
 
 /** Runs the ledger as an operator would. */
@@ -15,14 +16,15 @@ export function ledger(
     const main = join(projectRoot(), 'dist/shared/ledger/main.js');
     execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
       const code = error ? Number(error.code) : 0;
-      resolve({ code, verdict: stdout ? JSON.parse(stdout) : {}, stderr });
+      resolve({ code, verdict: stdout ? JSON.parse(stdout) : { stderr }, stderr });
     });
   });
 }
 
 /**
  * Checks what must hold after every fault: the ledger finds no difference, every promise that the crowd got has its row
- * with the same ids, no two users got the same place, and every request got a response.
+ * with the same ids, the minutes of the sale are what its rows say, no two users got the same place, and every request
+ * got a response.
  */
 export async function expectNothingLost(
   crowd: Crowd,
@@ -51,6 +53,7 @@ export async function expectNothingLost(
     expect(crowd.queued.filter(({ user }) => !waiting.has(user))).toEqual([]);
     expect(new Set(tickets.rows.map(({ line_no }) => line_no)).size).toBe(tickets.rows.length);
   });
+  await expectMinutesOfRows(client);
   expect(crowd.unexpected).toEqual([]);
   expect({ silent: crowd.silent, withoutRetryAfter: crowd.refusedWithoutRetryAfter }).toEqual({
     silent: 0,

@@ -1,18 +1,21 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { QueryResult } from 'pg';
+import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
 import { cloudEvent } from '../../shared/contracts/events.js';
-import type { CampaignNo } from '../../shared/domain/ids.js';
+import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
-import { Database, type Queryable } from '../../shared/postgres/pool.js';
+import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { UserRows } from '../../shared/postgres/user-rows.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { Findings } from '../../shared/restore-postgres/findings.js';
 import { isWhole, reportOf } from '../../shared/restore-postgres/report.js';
 import { restorePostgres } from '../../shared/restore-postgres/restore.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
+import { UserRecords } from '../../shared/sale/user-records.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
+import { Breaking } from '../harness/breaking-database.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
@@ -50,6 +53,16 @@ async function expectWhole(campaign: TestCampaign): Promise<void> {
   expect(rows).toEqual([]);
 }
 
+/** The events of units that were given back, without their times. */
+const reductionsOf = async ({ terms }: TestCampaign) =>
+  (
+    await store.sql.query(
+      `select event_id, subject, data - 'reason' as data from outbox_events
+       where campaign_id = $1 and type = 'dev.doorbuster.redemption.reduced.v1' order by event_id`,
+      [terms.id],
+    )
+  ).rows;
+
 /** Publishes events as the worker does. */
 async function publish(): Promise<void> {
   const outbox = new Outbox(store.database);
@@ -80,6 +93,58 @@ function whatStays({ fields, reservations, line, deadlines, usedCodes }: Awaited
   const kept = { no, status, version, total, free, held, redeemed, burned, waiting, per_user_limit, hold_ms };
   return { kept, reservations, line, deadlines, usedCodes };
 }
+
+test('reconcile --after-restore brings back a deadline that was extended', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2, maxQty: 2 });
+  const whole = await campaign.take('amy');
+  const part = await campaign.take('ben');
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  for (const reservation of [whole, part]) await campaign.extend(reservation, 300_000);
+  await store.persist();
+  await goBack(store.sql, backup);
+  expect(of(await repair(), campaign)).toMatchObject({ changed: { 'reserved, later deadline': 2 }, leftAlone: 0 });
+  const { rows } = await store.sql.query(
+    `select redemption_id as id, (extract(epoch from pay_before) * 1000)::float8 as "dueMs" from redemptions where campaign_id = $1`,
+    [campaign.terms.id],
+  );
+  for (const { id, dueMs } of rows) expect(dueMs).toBe((await campaign.reservation(id))?.dueMs);
+  await expectWhole(campaign);
+  expect(of(await repair(), campaign)?.changed ?? {}).toEqual({});
+});
+
+test('reconcile --after-restore keeps users erased, also one who came back under the erased id and bought again', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 9 });
+  const other = await store.openCampaign({ totalLimit: 9 });
+  for (const user of ['gil', 'gus']) await campaign.confirm(await campaign.take(user));
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  const rows = new UserRows(store.database, async (client) => void (await store.cursor.lock(client)));
+  const erasure = new ClaimErasure({ rows, recordsOf: () => new UserRecords(sale.store.scripts) });
+  const named = { id: campaign.terms.id, productId: campaign.product };
+  const run = { proceed: () => {}, count: async () => {} };
+  const pseudonyms = { gil: newPseudonym(), gus: newPseudonym() };
+  for (const [user, pseudonym] of Object.entries(pseudonyms))
+    await erasure.erase({ user: user as UserId, pseudonym }, [named], run);
+  await campaign.confirm(await campaign.take('gil'));
+  await other.confirm(await other.take('ida'));
+  await store.persist();
+  await goBack(store.sql, backup);
+  expect(of(await repair(true), campaign)).toMatchObject({ erased: 2, missing: { reservations: 1, units: 1 } });
+  const findings = await repair();
+  expect(of(findings, campaign)).toMatchObject({ erased: 2 });
+  expect(reportOf(findings, false).join('\n')).toContain('users who were erased since: 2');
+  const { rows: found } = await store.sql.query(
+    'select user_id, device_fp, idempotency_key from redemptions where campaign_id = $1 order by redemption_id',
+    [campaign.terms.id],
+  );
+  expect(found.map(({ user_id }) => user_id)).toEqual([pseudonyms.gil, pseudonyms.gus, 'gil']);
+  expect(found.slice(0, 2).flatMap(({ device_fp, idempotency_key }) => [device_fp, idempotency_key])).toEqual(
+    Array(4).fill(null),
+  );
+  for (const one of [campaign, other]) await expectWhole(one);
+  expect(of(await repair(), campaign)?.erased ?? 0).toBe(0);
+});
 
 test('reconcile --after-restore brings back a restock, sales, payments and places in line that a restore has lost', async () => {
   const campaign = await store.openCampaign({ totalLimit: 3 });
@@ -115,6 +180,7 @@ test('reconcile --after-restore brings back a restock, sales, payments and place
     changed: { 'reserved → redeemed': 1 },
     places: { missing: 3, ended: 0 },
     leftAlone: 0,
+    erased: 0,
     conflict: null,
   });
   expect(found).toMatchObject({ gap: true, backlog: 1 });
@@ -220,6 +286,42 @@ test('reconcile --after-restore brings back every state, ends before beginnings,
   ]);
   const standing = whatStays(await campaign.inRedis());
   expect(await afterLossOfRedis(campaign)).toEqual(standing);
+});
+
+test('reconcile --after-restore gives back units again, before the users in line who got them', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 12, perUserLimit: 9, refundPolicy: 'burn' });
+  const take = () => campaign.take('ann', { qty: 3 });
+  const [held, paid, ended] = [await take(), await take(), await take()];
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  const made = await take();
+  for (const user of ['bob', 'cid', 'dan', 'eve']) await campaign.join(user);
+  await campaign.release(held, null, '', '', 2);
+  await campaign.confirm(paid);
+  await campaign.refund(paid, '', 1);
+  await campaign.release(ended, null, '', '', 1);
+  await campaign.release(ended);
+  await campaign.release(made, null, '', '', 2);
+  await campaign.confirm(made);
+  await campaign.refund(made, '', 1);
+  await store.persist();
+  const rows = await store.redemptions(campaign);
+  const reductions = await reductionsOf(campaign);
+  expect(reductions).toHaveLength(5);
+  await goBack(store.sql, backup);
+  expect(of(await repair(true), campaign)).toMatchObject({
+    changed: { 'reserved, fewer units': 1, 'reserved → redeemed': 1, 'reserved → released': 1 },
+  });
+  await repair();
+  await expectWhole(campaign);
+  const units = ({ redemption_id, status, qty, released_qty, refunded_qty, burned_qty }: Record<string, unknown>) => ({
+    ...{ redemption_id, status, qty, released_qty, refunded_qty, burned_qty },
+  });
+  expect((await store.redemptions(campaign)).map(units)).toEqual(rows.map(units));
+  expect(await reductionsOf(campaign)).toEqual(reductions);
+  const before = await campaign.inRedis();
+  expect(before.fields).toMatchObject({ free: '1', held: '6', redeemed: '2', burned: '3' });
+  expect(await afterLossOfRedis(campaign)).toEqual(whatStays(before));
 });
 
 test('reconcile --after-restore distinguishes what the journal still has from what is lost', async () => {
@@ -551,25 +653,6 @@ test('reconcile --after-restore refuses to write when Redis is the one that is b
   await expect(sale.withoutEpoch(() => repair())).rejects.toMatchObject({ name: 'EngineUnavailable' });
 });
 
-/** A database whose transactions break off after so many statements. */
-class Breaking extends Database {
-  left = 0;
-
-  override transaction<Value>(
-    work: (client: Queryable, results: QueryResult[]) => Promise<Value>,
-    first: readonly string[] = [],
-  ): Promise<Value> {
-    const counted = (client: Queryable): Queryable => ({
-      query: (sql, values) => {
-        if (this.left === 0) throw new Error('interrupted');
-        this.left -= 1;
-        return client.query(sql, values);
-      },
-    });
-    return super.transaction((client, results) => work(counted(client), results), first);
-  }
-}
-
 test('reconcile --after-restore changes nothing when it is interrupted, wherever that is, and can be repeated', async () => {
   const campaign = await store.openCampaign({ totalLimit: 2 });
   const first = await campaign.take('ann');
@@ -584,14 +667,7 @@ test('reconcile --after-restore changes nothing when it is interrupted, wherever
   await goBack(store.sql, backup);
   await campaign.join('fay', { key: 'a-new-key' });
   const before = await takeBackup(store.sql);
-  const breaking = new Breaking({
-    url: store.url,
-    name: 'tests',
-    connections: 3,
-    statementMs: 20_000,
-    connectMs: 5_000,
-    onError: () => {},
-  });
+  const breaking = Breaking.of(store.url);
   let interruptions = 0;
   for (;;) {
     breaking.left = interruptions;

@@ -237,6 +237,17 @@ test('a worker that dies while it forgets answers is followed by one that goes o
   expect(replay).toMatchObject({ kind: 'replayed' });
 });
 
+test('the names of its idempotency records go with the records of a campaign', async () => {
+  const [campaign, other] = [await store.openCampaign(), await store.openCampaign()];
+  for (const one of [campaign, other]) await one.confirm(await one.take('ann', { key: keyOf(one, 'ann') }));
+  await store.persist();
+  const lists = (one: TestCampaign) => keyNames(sale.redis, `db1:r:${one.terms.no}:*`);
+  expect(await lists(campaign)).toHaveLength(1);
+  await archive.closeAndArchive(campaign);
+  expect(await lists(campaign)).toEqual([]);
+  expect(await lists(other)).toHaveLength(1);
+});
+
 test('a key that belongs to another campaign by now is not forgotten', async () => {
   const [campaign, other] = [await store.openCampaign(), await store.openCampaign()];
   const key = newKey();

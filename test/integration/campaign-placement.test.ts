@@ -4,8 +4,10 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { readSharding } from '../../shared/postgres/installation.js';
 import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
 import { ShardMap } from '../../shared/shards/shard-map.js';
+import { changeShards } from '../../worker/reshard/change-shards.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
+import { until } from '../harness/until.js';
 
 const { url, client: sql } = await createTestDatabase();
 const database = connectDatabase(url);
@@ -18,14 +20,22 @@ const placement = new CampaignPlacement({
   aliveMs: () => 1_000,
 });
 
-async function create(status = 'open'): Promise<ProductId> {
+await sql.query('update installation set shards = 16');
+await sql.query("insert into journal_histories (generation, server, after_id, reason) values (1, 'a', '0-0', 'test')");
+
+async function insert(status: string, buckets = 1): Promise<ProductId> {
   const product = `sale-${randomUUID()}` as ProductId;
   await sql.query(
     `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
-       waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
-     values (gen_random_uuid(), $1, 'a', 'shared', 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, '{}', $2)`,
-    [product, status],
+       waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status, buckets)
+     values (gen_random_uuid(), $1, 'a', 'shared', 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, '{}', $2, $3)`,
+    [product, status, buckets],
   );
+  return product;
+}
+
+async function create(status = 'open'): Promise<ProductId> {
+  const product = await insert(status);
   const version = await placement.place(database, product);
   if (version !== null) await placement.untilKnown(version);
   return product;
@@ -36,7 +46,7 @@ test('a hundred campaigns spread over the shards without one that has more than 
   for (let i = 0; i < 20; i += 1) await create('closed');
   const counts = Array.from({ length: 16 }, () => 0);
   for (let i = 0; i < 100; i += 1) {
-    const shard = map.shardOf(await create());
+    const shard = map.shardOf(await create(), 0);
     counts[shard] = (counts[shard] ?? 0) + 1;
   }
   expect(Math.max(...counts)).toBeLessThanOrEqual(7);
@@ -44,4 +54,30 @@ test('a hundred campaigns spread over the shards without one that has more than 
   expect(map.version).toBe(version);
   // Most stay where their hash puts them, so that the map is short.
   expect(moved.size).toBeLessThan(60);
+});
+
+test('no campaign is placed for a number of shards that changes at that moment', async () => {
+  const product = await insert('open');
+  await sql.query('begin');
+  await sql.query('update installation set shards = 4');
+  const placing = placement.place(database, product);
+  const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  await until('it waits', async () => (await sql.query(waits)).rows.length > 0);
+  await sql.query('commit');
+  await expect(placing).rejects.toThrow('this installation has 4 shards, and 16 are set here');
+  await expect(placing).rejects.toMatchObject({ name: 'EngineUnavailable' });
+  await sql.query('update installation set shards = 16');
+});
+
+test('the number of shards does not change when a campaign was created meanwhile that needs more', async () => {
+  const created: ProductId[] = [];
+  const retire = async () => {
+    created.push(await insert('open', 8));
+    return 1;
+  };
+  const clear = () => Promise.reject(new Error('nothing may be removed'));
+  const changing = changeShards(database, 'reshard', [{ retire, clear }], 4, () => {});
+  const refusal = await changing.catch(String);
+  expect(refusal).toContain(`${created[0]} is divided into 8 buckets, and each needs a shard of its own`);
+  expect(await readSharding(database)).toMatchObject({ shards: 16, left: null });
 });

@@ -65,6 +65,7 @@ test('a new campaign has its first version, complete', async () => {
     refundPolicy: 'burn',
     uniformRefusals: true,
     requireToken: true,
+    branding: null,
   };
   expect(await terms.current(campaign.productId)).toEqual(expected);
   expect(await terms.byVersion(campaign.id, 1)).toEqual(expected);

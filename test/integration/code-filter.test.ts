@@ -51,6 +51,7 @@ async function issue(count: number, total = count): Promise<Code[]> {
     codes,
     news,
     issued: async () => {},
+    otherRegionOf: () => null,
     again: async () => {},
     metrics: new Metrics(false),
     log: recordingLog(),

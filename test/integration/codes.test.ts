@@ -24,7 +24,11 @@ const LIMITS: IssueDeps['limits'] = {
   codeLeftIdleMs: 0,
 };
 
-function parts(changed: Partial<IssueDeps['limits']> = {}, news?: CodeNotifications) {
+function parts(
+  changed: Partial<IssueDeps['limits']> = {},
+  news?: CodeNotifications,
+  otherRegionOf: IssueDeps['otherRegionOf'] = () => null,
+) {
   const again: string[] = [];
   return {
     database: store.database,
@@ -34,6 +38,7 @@ function parts(changed: Partial<IssueDeps['limits']> = {}, news?: CodeNotificati
     issued: async () => {},
     again: async ({ id, processed }: { id: string; processed: number }) => void again.push(`${id}-${processed}`),
     runs: again,
+    otherRegionOf,
     metrics: new Metrics(false),
     log: recordingLog(),
     limits: { ...LIMITS, ...changed },
@@ -91,6 +96,22 @@ describe('making codes', () => {
     expect(await numbersOf(campaign)).toEqual(upTo(250));
     const { rows } = await store.sql.query('select code from codes where campaign_id = $1', [campaign]);
     expect(rows.every(({ code }) => /^SUMMER[2-9A-Z]{12}$/.test(code))).toBe(true);
+  });
+
+  test('issues no code of another region: it draws others, and reports the lines of a file', async () => {
+    const campaign = await openCampaign();
+    const otherRegionOf = (code: string) => (/[2-9]$/.test(code) ? 'us' : null);
+    const id = await ask(campaign, 250);
+    await issueCodes(id, parts({}, undefined, otherRegionOf));
+    expect(await read(campaign, id)).toMatchObject({ status: 'done', processed: 250, added: 250 });
+    const { rows } = await store.sql.query('select code from codes where campaign_id = $1', [campaign]);
+    expect(rows.filter(({ code }) => otherRegionOf(code) !== null)).toEqual([]);
+    const file = await send(campaign, ['OWNA', 'OTHER2']);
+    await issueCodes(file, parts({}, undefined, otherRegionOf));
+    expect(await read(campaign, file)).toMatchObject({
+      ...{ added: 1, badLines: 1, duplicates: 0 },
+      errors: [{ line: 2, detail: 'the code belongs to region us; import it there' }],
+    });
   });
 
   test('makes all codes although most of the drawn ones exist already', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { HistoryWatch } from '../../shared/history/history-watch.js';
+import { Heartbeats } from '../../shared/postgres/heartbeats.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { CommitWatermark } from '../../shared/redis/commit-watermark.js';
@@ -138,4 +139,26 @@ test('HistoryWatch reports whether every worker that is alive can read packed jo
   expect((await watch.beat()).mayPack).toBe(true);
   await rows(`update journal_processes set seen_at = now() - interval '6 seconds'`);
   expect((await watch.beat()).mayPack).toBe(false);
+});
+
+test('Heartbeats reports all shards of a process in one statement, and each shard gets its own state', async () => {
+  const { url, client } = await createTestDatabase();
+  const database = connectDatabase(url);
+  const heartbeats = new Heartbeats(database);
+  const shards = [0, 1, 2, 3].map((shard) => new JournalHistories(database, shard, 4, heartbeats));
+  const report = () =>
+    Promise.all(
+      shards.map((histories, generation) =>
+        histories.beat({ processId: 'api-1', kind: 'api', generation, unsaved: 0, serving: null, mapVersion: 0 }),
+      ),
+    );
+  await report();
+  const third = shards[2] as JournalHistories;
+  await database.transaction((sql) => third.begin(sql, { generation: 66, server: 'third', afterId: '0-0' }, 'test'));
+  const states = await report();
+  expect(states.map(({ latest }) => latest?.server)).toEqual([undefined, undefined, 'third', undefined]);
+  const { rows } = await client.query(
+    'select count(distinct xmin::text)::int as statements, array_agg(generation order by shard) as generations from journal_processes',
+  );
+  expect(rows).toEqual([{ statements: 1, generations: ['0', '1', '2', '3'] }]);
 });

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { OutboxEvent } from '../../shared/contracts/events.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import type { WrittenEvents } from '../../shared/projection/event-writer.js';
-import type { NewEvent } from '../../shared/projection/events-of-entries.js';
+import { type NewEvent, paymentLateEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import type { TestCampaign } from '../harness/campaign.js';
@@ -35,6 +36,25 @@ const rowsOf = async (campaign: TestCampaign) =>
   (await store.sql.query('select * from outbox where campaign_id = $1 order by seq', [campaign.terms.id])).rows;
 
 describe('EventWriter', () => {
+  it('keeps the quantity of a late payment when a later payment acquires the units again', async () => {
+    const campaign = await store.openCampaign({ latePayment: 'reacquire' });
+    const id = await campaign.take('ann', { qty: 3 });
+    await campaign.release(id, null, '', '', 2);
+    await campaign.release(id);
+    await persist();
+    const at = { campaignNo: campaign.terms.no, id };
+    await store.sql.query('begin');
+    await insertEvents(store.sql, [paymentLateEvent(at, 'stripe', 'pay-1', 'evt-1')]);
+    await store.sql.query('commit');
+    const quantityOfLate = async () =>
+      (await eventsOf(campaign)).flatMap(({ type, data }) => (short(type) === 'payment.late' ? [data.qty] : []));
+    expect(await quantityOfLate()).toEqual([2]);
+    await campaign.confirm(id);
+    await campaign.refund(id, '', 1);
+    await persist();
+    expect(await quantityOfLate()).toEqual([2]);
+  });
+
   it('composes the events of new reservations as the view computes them', async () => {
     const held = await store.openCampaign({ discount: { kind: 'percent', percent: 20 } });
     const sold = await store.openCampaign({ holdSeconds: 0 });
@@ -225,15 +245,15 @@ describe('WebhookEndpoints', () => {
       types: null,
     });
     for (const { id: eventId } of await eventsOf(campaign)) {
-      expect(await endpoints.replay(endpoint, { eventId }, store.database)).toBe(1);
+      expect(await new WebhookReplays().request(endpoint, { eventId }, store.database)).toBe(1);
     }
     const { rows } = await store.sql.query('select next_seq::int, to_seq::int from webhook_replays order by replay_id');
     expect(rows).toEqual(seqs.map((seq) => ({ next_seq: seq, to_seq: seq })));
-    expect(await endpoints.replay(endpoint, { eventId: endpoint.id }, store.database)).toBe(0);
+    expect(await new WebhookReplays().request(endpoint, { eventId: endpoint.id }, store.database)).toBe(0);
     // What it has not heard yet comes in its turn.
     const behind = { ...endpoint, lastSeq: Number(seqs[0]) - 1 };
     for (const { id: eventId } of await eventsOf(campaign)) {
-      expect(await endpoints.replay(behind, { eventId }, store.database)).toBe(0);
+      expect(await new WebhookReplays().request(behind, { eventId }, store.database)).toBe(0);
     }
     await store.sql.query('delete from webhook_endpoints');
   });

@@ -101,6 +101,37 @@ test('the outbox has an event for each change, in their order, each once', async
   expect(new Set(events.map(({ id }) => id)).size).toBe(13);
 });
 
+test('each time that units are given back is an event, and every event has the units of its time', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 4, maxQty: 4 });
+  const id = await campaign.take('ann', { qty: 4 });
+  await campaign.release(id, null, 'too many', '', 3);
+  await campaign.confirm(id);
+  await campaign.refund(id, '', 2);
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.refund(id, '', 1);
+  await campaign.refund(id, '', 1);
+  await store.persist();
+  const events = await eventsOf(campaign);
+  const known = { previous_qty: undefined, refunded: undefined, burned: undefined, reason: undefined };
+  const reduced = (previous_qty: number, refunded: boolean, burned: boolean, reason: string | null = null) => ({
+    ...{ previous_qty, refunded, burned, reason },
+  });
+  expect(
+    events.map(({ type, data }) => {
+      const { qty, previous_qty, refunded, burned, reason } = data;
+      return [short(type), qty, { previous_qty, refunded, burned, reason }];
+    }),
+  ).toEqual([
+    ['redemption.reserved', 4, known],
+    ['redemption.reduced', 3, reduced(4, false, false, 'too many')],
+    ['redemption.redeemed', 3, known],
+    ['redemption.reduced', 2, reduced(3, true, false)],
+    ['redemption.reduced', 1, reduced(2, true, true)],
+  ]);
+  for (const { type, data } of events) expect(EVENTS[type].data.strict().parse(data)).toEqual(data);
+  expect(new Set(events.map(({ id }) => id)).size).toBe(5);
+});
+
 test('a unit without payment has only the event redeemed, also for users from the line', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, holdSeconds: 0 });
   const first = await campaign.take('ann');
@@ -224,7 +255,7 @@ test('an event is a CloudEvent', async () => {
     data: first.data,
   });
   expect(JSON.parse(cloudEvent(second, '/shop'))).not.toHaveProperty('traceparent');
-  expect(EVENT_TYPES.length).toBe(17);
+  expect(EVENT_TYPES.length).toBe(20);
 });
 
 test('the outbox deletes only old events that every endpoint in use has received, a batch at a time', async () => {

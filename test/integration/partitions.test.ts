@@ -188,6 +188,9 @@ const EARLIER: Knex.MigrationSource<string> = {
   getMigration: (file) => import(`../../migrations/${file}`) as Promise<Knex.Migration>,
 };
 
+/** Columns that migrations have added since. */
+const NEWER = ['metadata', 'released_qty', 'refunded_qty', 'burned_qty', 'reduced_at', 'extended'];
+
 test('rows of the version before stay where they are, and its processes go on until none is left', async () => {
   const name = `earlier_${process.pid}_${Date.now()}`;
   await store.sql.query(`create database ${name}`);
@@ -213,7 +216,8 @@ test('rows of the version before stay where they are, and its processes go on un
      select 'dev.doorbuster.redemption.reserved.v1', campaign_id, now(), redemption_id from redemptions order by slot`,
   );
   const state = async () => ({
-    rows: (await old.raw('select * from redemptions order by redemption_id')).rows,
+    rows: (await old.raw(`select to_jsonb(r) - '{${NEWER}}'::text[] as row from redemptions r order by redemption_id`))
+      .rows,
     events: (await old.raw('select * from outbox_events order by seq')).rows,
     counters: (await old.raw('select taken, held, reservations from campaigns')).rows,
   });

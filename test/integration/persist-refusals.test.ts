@@ -68,6 +68,30 @@ test('Persist voids the reservation of a user who has used the allowance in Post
   expect(await store.rejects()).toEqual([]);
 });
 
+test('Persist counts no unit of a voided reservation as burned, also if a part was burned before', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 6, refundPolicy: 'burn' });
+  await store.insertByHand(campaign, { user: 'ann' });
+  const ids = [await campaign.take('ann', { qty: 3 }), await campaign.take('bob', { qty: 3 })];
+  for (const id of ids) {
+    await campaign.confirm(id);
+    await campaign.refund(id, '', 1);
+  }
+  await store.persist();
+  await store.persist();
+  expect(await store.bothSides(campaign, ids)).toMatchObject([
+    ['voided', 'voided', expect.any(String)],
+    ['redeemed', 'redeemed', null],
+  ]);
+  expect(await campaign.stock()).toMatchObject({ free: 3, redeemed: 1, burned: 2 });
+  expect((await store.campaignRow(campaign))?.taken).toBe(4);
+  await campaign.void(String(ids[1]), 'returns');
+  await store.persist();
+  expect(await campaign.stock()).toMatchObject({ free: 6, redeemed: 0, burned: 0 });
+  expect((await store.campaignRow(campaign))?.taken).toBe(1);
+  expect(await store.redemption(String(ids[1]))).toMatchObject({ status: 'voided', refunded_qty: 2, burned_qty: 0 });
+  expect(await store.rejects()).toEqual([]);
+});
+
 test('Persist voids an allowance that Postgres does not grant', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 2 });
   await store.sql.query('update campaigns set per_user_limit = 1 where campaign_id = $1', [campaign.terms.id]);

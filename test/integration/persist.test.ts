@@ -109,6 +109,12 @@ test('Persist writes what the scripts have journaled as rows', async () => {
       idempotency_answer: expect.any(String),
       trace: null,
       stacking: null,
+      metadata: null,
+      released_qty: 0,
+      refunded_qty: 0,
+      burned_qty: 0,
+      extended: false,
+      reduced_at: null,
       ...changed,
     };
   };
@@ -228,20 +234,29 @@ test('Persist moves the cursor, announces how far it came and trims what is writ
 });
 
 test('Persist keeps the names of idempotency records for as long as Redis has them', async () => {
-  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const [campaign, other] = [await store.openCampaign({ totalLimit: 1 }), await store.openCampaign()];
   await campaign.take('ann', { key: 'key|of ann' });
+  await other.take('cid', { key: 'key-of-cid' });
   await campaign.join('bob', { key: 'key-of-bob' });
   await store.persist();
-  const names: RequestName[] = [];
-  for await (const some of new RequestNames(sale.redis).all()) names.push(...some);
-  expect(names).toEqual(
-    expect.arrayContaining([
-      { user: 'ann', key: 'key|of ann' },
-      { user: 'bob', key: 'key-of-bob' },
-    ]),
-  );
-  const [list] = await keyNames(sale.redis, 'db1:r:*');
+  const namesOf = async (...campaigns: number[]) => {
+    const names: RequestName[] = [];
+    for await (const some of new RequestNames(sale.redis).of(campaigns)) names.push(...some);
+    return names;
+  };
+  const own = [
+    { user: 'ann', key: 'key|of ann' },
+    { user: 'bob', key: 'key-of-bob' },
+  ];
+  expect(await namesOf(campaign.terms.no)).toEqual(own);
+  expect(await namesOf(other.terms.no, other.terms.no)).toEqual([{ user: 'cid', key: 'key-of-cid' }]);
+  const [list] = await keyNames(sale.redis, `db1:r:${campaign.terms.no}:*`);
   expect(await sale.redis.pttl(String(list))).toBeGreaterThan(TEST_LIMITS.idempotencyTtlMs);
+
+  // An earlier version wrote the names of all campaigns into lists of an hour, and may still do so.
+  const hour = Math.floor(Date.now() / 3_600_000);
+  await sale.redis.rpush(keys.earlierRequests(hour), JSON.stringify([['dan', 'key-of-dan']]));
+  expect(await namesOf(campaign.terms.no)).toEqual([{ user: 'dan', key: 'key-of-dan' }, ...own]);
 });
 
 test('Persist writes the same range once, whenever it is asked to', async () => {
@@ -263,7 +278,7 @@ test('Persist reads the history that began while it waited for the cursor', asyn
   await store.sql.query('begin');
   await store.sql.query('select 1 from journal_cursor for update');
   const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), lockWithHistory(0));
-  const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'begin;% select 1 from journal_cursor%'`;
+  const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like 'begin;% select 1 from journal_cursor%'`;
   await until('it waits', async () => (await store.database.query(waits)).rows.length > 0);
   const begun = await store.sql.query(
     `insert into journal_histories (generation, server, after_id, reason)

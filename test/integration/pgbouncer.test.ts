@@ -133,6 +133,8 @@ behindPooler('two migrations at once wait for each other and leave no lock behin
   const url = urlOf(pooler, empty);
   const outcomes = await Promise.all([migrateToLatest(url), migrateToLatest(url)]);
   expect(outcomes.map(({ applied }) => applied.length > 0).sort()).toEqual([false, true]);
-  const { rows } = await client.query("select 1 from pg_locks where locktype = 'advisory'");
+  const locks = `select 1 from pg_locks join pg_database on pg_database.oid = database
+    where locktype = 'advisory' and datname = $1`;
+  const { rows } = await client.query(locks, [empty]);
   expect(rows).toEqual([]);
 });

@@ -17,7 +17,7 @@ const config = readConfig(serviceEnv(redis.url, database.url));
 async function runAndStop(start: (config: Config, log: Log) => Promise<Stoppable>, others: Stoppable[] = []) {
   const log = recordingLog();
   const handles = watchHandles();
-  const process = await start(config, log);
+  const process = await handles.run(() => start(config, log));
   await until('Redis is in service', () =>
     log.lines.some(({ fields, message }) => message === 'Redis availability changed' && fields.open === true),
   );

@@ -112,7 +112,7 @@ test('operators read from the replica what was written before, and learn how com
     Number(
       (
         await ofReplica.query<{ n: string }>(
-          "select count(*) as n from pg_stat_activity where application_name like 'doorbuster-api-replica%'",
+          "select count(*) as n from pg_stat_activity where datname = current_database() and application_name like 'doorbuster-api-replica%'",
         )
       ).rows[0]?.n,
     );

@@ -98,6 +98,46 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
   await expectWhole(product);
 });
 
+test('units that were given back in Redis are given back in Postgres, and the other way round Redis is filled again', async () => {
+  const terms = { total_limit: 10, max_qty: 3, hold_seconds: 600, require_attestation: false };
+  const product = await operator.openCampaign(terms);
+  const take = async () => String((await new Shopper(service.url, product).checkout({ qty: 3 })).data.reservation_id);
+  const [held, paid] = [await take(), await take()];
+  await payments.confirm(paid);
+  await payments.say('release', { reservation_id: held, keep: 2 });
+  await payments.say('refund', { reservation_id: paid, keep: 1 });
+  await settled();
+  const qty = async () =>
+    (
+      await postgres.query(
+        'select qty, released_qty, refunded_qty from redemptions where redemption_id = any($1) order by qty',
+        [[held, paid]],
+      )
+    ).rows;
+  const rows = await qty();
+  await postgres.query(
+    'update redemptions set qty = 3, released_qty = 0, refunded_qty = 0 where redemption_id = any($1)',
+    [[held, paid]],
+  );
+  const result = await reconcile(product);
+  const why = 'Postgres has more units of the reservation than Redis';
+  expect(result.before.differences).toContainEqual({
+    reservation: held,
+    side: 'postgres',
+    why,
+    redis: '2',
+    postgres: '3',
+  });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 2, refilled: false } });
+  expect(await qty()).toEqual(rows);
+  await expectWhole(product);
+
+  await postgres.query('update redemptions set qty = 1, released_qty = 2 where redemption_id = $1', [held]);
+  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { journaled: 0, refilled: true } });
+  expect(await operator.stats(product)).toMatchObject({ free: 8, held: 1, redeemed: 1 });
+  await expectWhole(product);
+});
+
 test('rows that Redis lacks are filled in from Postgres', async () => {
   const { product, ids } = await threeHeld();
   await redis.hdel(key(product, 'reservations'), ids[2]);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
@@ -148,11 +149,29 @@ describe('ReplicationWatch', () => {
   });
 
   it('reads what has arrived before it gives up, in a process that was busy', async () => {
-    const { watch } = await startWatch();
+    const waitMs = 3_000;
+    // Without the proxy, which is in this process too.
+    const connection = await connectToRedis(primary.url);
+    const watch = new ReplicationWatch(connection, 1, { ...LIMITS, waitMs, roundMs: 0 }, () => server);
+    const before = await marks();
+    replica.kill('SIGSTOP');
+    const end = performance.now() + waitMs;
     const waits = watch.replicated();
-    await sleep(5);
-    const end = performance.now() + 700;
-    while (performance.now() < end);
+    await until('the round has begun', async () => (await marks()) > before);
+    replica.kill('SIGCONT');
+    // From here on nothing is read, until the reply is there and the time is over.
+    expect(waitForReply()).toBe(0);
+    while (performance.now() <= end);
     expect(await waits).toBe(true);
   });
 });
+
+/** Blocks this process until the primary keeps no WAIT any more. @returns the exit code of the process that looks */
+function waitForReply(): number | null {
+  const program = `
+    import { Redis } from 'ioredis';
+    const redis = new Redis(${primary.port});
+    while (!(await redis.info('clients')).includes('blocked_clients:0'));
+    redis.disconnect();`;
+  return spawnSync(process.execPath, ['--input-type=module', '-e', program], { timeout: 30_000 }).status;
+}

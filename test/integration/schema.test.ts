@@ -253,15 +253,16 @@ test('the schema refuses whichever comes second of a redemption and the deletion
 
   await sql.query('begin');
   await insert(bought);
-  const deleting = second.query(deletion, [bought]);
+  const deleted = expect(second.query(deletion, [bought])).rejects.toEqual(unknown);
   await sql.query('commit');
-  await expect(deleting).rejects.toEqual(unknown);
+  await deleted;
 
   await sql.query('begin');
   await sql.query(deletion, [gone]);
-  const inserting = insert(gone, {}, second);
+  // Watched before the commit, because it may fail before the commit returns.
+  const inserted = expect(insert(gone, {}, second)).rejects.toEqual(unknown);
   await sql.query('commit');
-  await expect(inserting).rejects.toEqual(unknown);
+  await inserted;
 });
 
 test('the schema lets a user wait once in a campaign at a time', async () => {
@@ -375,10 +376,10 @@ async function migrateTogether(count: number, table: string): Promise<{ code: nu
       const database = new URL(empty).pathname.slice(1);
       const { rows } = await sql.query(
         `select 1 from pg_stat_activity where datname = $1
-           and (wait_event_type = 'Lock' or query like '%pg_try_advisory_xact_lock%')`,
+           and (wait_event_type = 'Lock' or query like '%pg_try_advisory_xact_lock%' or query = 'rollback')`,
         [database],
       );
-      // One waits for the table. Each has a connection that took the lock, or tries to.
+      // One waits for the table. Each has a connection that took the lock, or has tried to.
       return rows.length === count + 1;
     });
     await blocker.query('rollback');
@@ -394,6 +395,27 @@ test('a migration waits for another one that is under way', async () => {
   const outcomes = await migrateTogether(2, 'campaigns');
   expect(outcomes).toContainEqual({ code: 0, output: MIGRATIONS });
   expect(outcomes).toContainEqual(NOTHING_TO_DO);
+});
+
+test('a migration that waits is in no transaction meanwhile, since an index of the other would wait for its end', async () => {
+  const empty = await createEmptyDatabase();
+  const holder = new pg.Client(empty);
+  await holder.connect();
+  try {
+    await holder.query('begin; select pg_advisory_xact_lock(7102002)');
+    const waiting = migrate(empty);
+    await until('a try has failed and ended its transaction', async () => {
+      const { rows } = await sql.query(
+        `select 1 from pg_stat_activity where datname = $1 and query = 'rollback' and state = 'idle'`,
+        [new URL(empty).pathname.slice(1)],
+      );
+      return rows.length === 1;
+    });
+    await holder.query('commit');
+    expect(await waiting).toEqual({ code: 0, output: MIGRATIONS });
+  } finally {
+    await holder.end();
+  }
 });
 
 test('a migration of an empty database at the same moment waits too', async () => {

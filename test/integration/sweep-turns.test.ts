@@ -74,12 +74,13 @@ describe('Sweeps', () => {
 
   it('runs in one worker at a time, and in another one when that dies', async () => {
     const ran: number[] = [];
-    const sweepOf = (i: number) => ({ expire: { everyMs: 1_000, run: async () => void ran.push(i) } });
+    const everyMs = 4_000;
+    const sweepOf = (i: number) => ({ expire: { everyMs, run: async () => void ran.push(i) } });
     const first = work(sweepOf(0));
-    await until('the first has run', () => ran.length === 1);
+    await until('the first has run', () => ran.length > 0);
     work(sweepOf(1));
-    expect(await new SweepTurns(redis).take('expire', 1_000)).toBe(false);
-    expect(ran).toEqual([0]);
+    expect(await new SweepTurns(redis).take('expire', everyMs)).toBe(false);
+    expect(ran).not.toContain(1);
     await first.stop();
     await until('the second runs', () => ran.includes(1));
   });

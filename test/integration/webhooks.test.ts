@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, it, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { newWebhookSecret } from '../../api/admin/webhook-secrets.js';
 import { Metrics } from '../../shared/observability/metrics.js';
+import { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import { type WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
+import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import { type DeliverDeps, type DeliverLimits, deliverTo } from '../../worker/publish-outbox/deliver.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -16,6 +19,9 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 const outbox = new Outbox(store.database);
 const endpoints = new WebhookEndpoints(store.database);
+const replays = new WebhookReplays();
+const parking = new WebhookParking(store.database);
+const attempts = new WebhookAttempts(store.database);
 afterEach(async () => {
   await store.sql.query('delete from webhook_endpoints');
   expect(await sale.audit()).toEqual([]);
@@ -29,6 +35,8 @@ const LIMITS: DeliverLimits = {
   webhookLeaseMs: 5_000,
   webhookRunMs: 5_000,
   webhookBatch: 2,
+  webhookParkedSubjects: 3,
+  webhookParkedEvents: 5,
 };
 
 function parts(
@@ -38,6 +46,8 @@ function parts(
   return {
     outbox,
     endpoints,
+    parking,
+    attempts,
     metrics: new Metrics(false),
     log: recordingLog(),
     clock: { nowMs: () => Date.now() },
@@ -49,7 +59,7 @@ function parts(
 
 async function subscribe(
   url: string,
-  changed: Partial<Pick<WebhookEndpoint, 'secrets' | 'types'>> = {},
+  changed: Partial<Pick<WebhookEndpoint, 'secrets' | 'types' | 'campaignIds'>> = {},
 ): Promise<WebhookEndpoint> {
   return endpoints.insert({ id: randomUUID(), url, secrets: [newWebhookSecret()], types: null, ...changed });
 }
@@ -117,7 +127,7 @@ test('a delivery waits longer after each failure, and then goes on where it was,
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const [first, second, third] = (await happen(3)) as [string, string, string];
-  receiver.answer = ({ id }) => (id === first ? 200 : 500);
+  receiver.answer = ({ id }) => (id === first ? 200 : 503);
   const slow = parts({ webhookRetry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
   const waits: number[] = [];
   for (let failures = 1; failures <= 3; failures += 1) {
@@ -132,7 +142,7 @@ test('a delivery waits longer after each failure, and then goes on where it was,
   }
   expect(waits).toEqual([60, 120, 150]);
   expect(await read(endpoint)).toMatchObject({
-    lastError: 'it responded with 500',
+    lastError: 'it responded with 503',
     failingSince: expect.any(Date),
     enabled: true,
   });
@@ -140,9 +150,9 @@ test('a delivery waits longer after each failure, and then goes on where it was,
   await deliverTo(endpoint.id, slow);
   expect(delivered(receiver)).toEqual([
     [first, 200],
-    [second, 500],
-    [second, 500],
-    [second, 500],
+    [second, 503],
+    [second, 503],
+    [second, 503],
     [second, 200],
     [third, 200],
   ]);
@@ -201,7 +211,7 @@ test('an endpoint that answers 410 is disabled at once', async () => {
 
 test('an endpoint that fails does not hold up another one', async () => {
   const [failing, well] = [await startReceiver(), await startReceiver()];
-  failing.answer = () => 500;
+  failing.answer = () => 503;
   const [first, second] = [await subscribe(failing.url), await subscribe(well.url)];
   const ids = await happen(3);
   await deliverTo(first.id, parts());
@@ -269,14 +279,19 @@ test('a replay delivers one event or a time range again, and new events come aft
   );
   const later = await happen(1);
   const range = { from: new Date('2020-01-01T00:02:00Z'), to: new Date('2020-01-01T00:04:00Z') };
-  expect(await endpoints.replay(heard, { eventId: ids[4] }, store.database)).toBe(1);
-  expect(await endpoints.replay(heard, range, store.database)).toBe(2);
-  expect(await endpoints.replay(heard, { eventId: String(later[0]) }, store.database)).toBe(0);
-  expect(await endpoints.backlog(heard)).toEqual({ events: 1, replays: 2 });
+  expect(await replays.request(heard, { eventId: ids[4] }, store.database)).toBe(1);
+  expect(await replays.request(heard, range, store.database)).toBe(2);
+  expect(await replays.request(heard, { eventId: String(later[0]) }, store.database)).toBe(0);
+  expect(await endpoints.backlog(heard)).toMatchObject({ events: 1, parked: 0, replays: 2 });
   receiver.received.length = 0;
   await deliverTo(endpoint.id, parts());
   expect(receiver.accepted()).toEqual([ids[4], ids[1], ids[2], later[0]]);
-  expect(await endpoints.backlog(await read(endpoint))).toEqual({ events: 0, replays: 0 });
+  expect(await endpoints.backlog(await read(endpoint))).toEqual({
+    events: 0,
+    parked: 0,
+    parkedError: null,
+    replays: 0,
+  });
 });
 
 test('a delivery goes nowhere private unless that is allowed, whatever the address looks like', async () => {
@@ -316,4 +331,202 @@ test('a delivery does not wait for an endpoint that never answers, nor for one t
   await deliverTo(endpoint.id, parts());
   expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: expect.stringContaining('ECONNREFUSED') });
   await until('it is due again by itself', () => isDue(endpoint));
+});
+
+/** Retries of parked events are due at once. */
+const hurry = () =>
+  store.sql.query("update webhook_parked set next_attempt_at = now() where next_attempt_at < 'infinity'");
+
+describe('a rejected event', () => {
+  it('is not sent to an endpoint that names other types or campaigns by now', async () => {
+    for (const [column, value] of [
+      ['types', ['dev.doorbuster.redemption.redeemed.v1']],
+      ['campaign_ids', [randomUUID()]],
+    ] as const) {
+      const receiver = await startReceiver();
+      const endpoint = await subscribe(receiver.url);
+      await (await store.openCampaign()).take('ann');
+      await store.persist();
+      receiver.answer = () => 422;
+      await deliverTo(endpoint.id, parts());
+      expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ parked: 1 });
+      receiver.answer = () => 204;
+      await store.sql.query(`update webhook_endpoints set ${column} = $2 where endpoint_id = $1`, [endpoint.id, value]);
+      await store.sql.query('update webhook_parked set next_attempt_at = now()');
+      await deliverTo(endpoint.id, parts());
+      expect(receiver.received.map(({ answer }) => answer)).toEqual([422]);
+      expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ parked: 0 });
+    }
+  });
+
+  it('holds up later events of its reservation and no others, and keeps their order', async () => {
+    const receiver = await startReceiver();
+    const endpoint = await subscribe(receiver.url);
+    const campaign = await store.openCampaign();
+    const [ann, bob] = [await campaign.take('ann'), await campaign.take('bob')];
+    await campaign.release(ann);
+    await campaign.take('cid');
+    await store.persist();
+    receiver.answer = ({ subject }) => (subject === ann ? 500 : 204);
+    const run = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000 } });
+    await deliverTo(endpoint.id, run);
+    await deliverTo(endpoint.id, run);
+    const of = (subject: string) => receiver.received.filter(({ event }) => event.subject === subject);
+    expect(of(ann).map(({ answer }) => answer)).toEqual([500]);
+    expect(receiver.accepted().length).toBe(2);
+    expect(of(bob).length).toBe(1);
+    expect(await endpoints.backlog(await read(endpoint))).toEqual({
+      events: 2,
+      parked: 2,
+      parkedError: 'it responded with 500',
+      replays: 0,
+    });
+    expect(await read(endpoint)).toMatchObject({ attempts: 0, enabled: true, lastSeq: await outbox.lastSeq() });
+    expect(await isDue(endpoint)).toBe(false);
+
+    await hurry();
+    expect(await isDue(endpoint)).toBe(true);
+    receiver.answer = () => 204;
+    await deliverTo(endpoint.id, run);
+    expect(of(ann).map(({ event, answer }) => [event.type.split('.').at(-2), answer])).toEqual([
+      ['reserved', 500],
+      ['reserved', 204],
+      ['released', 204],
+    ]);
+    expect(await endpoints.backlog(await read(endpoint))).toEqual({
+      events: 0,
+      parked: 0,
+      parkedError: null,
+      replays: 0,
+    });
+  });
+
+  it('is retried with growing delays, and its attempts are kept', async () => {
+    const receiver = await startReceiver();
+    receiver.answer = () => 422;
+    const endpoint = await subscribe(receiver.url);
+    const [id] = await happen(1);
+    const slow = parts({ webhookRetry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
+    const waits: number[] = [];
+    for (let failures = 1; failures <= 3; failures += 1) {
+      await deliverTo(endpoint.id, slow);
+      const { rows } = await store.sql.query(
+        'select attempts, extract(epoch from next_attempt_at - now()) as wait from webhook_parked',
+      );
+      expect(rows.map((row) => row.attempts)).toEqual([failures]);
+      waits.push(Math.ceil(Number(rows[0].wait) / 10) * 10);
+      await hurry();
+    }
+    expect(waits).toEqual([60, 120, 150]);
+    receiver.answer = () => 200;
+    await deliverTo(endpoint.id, slow);
+    const kept = await attempts.list(endpoint.id, null, null, 10);
+    expect(kept.map(({ eventId, delivered, status, error }) => [eventId, delivered, status, error])).toEqual([
+      [id, true, 200, null],
+      ...Array.from({ length: 3 }, () => [id, false, 422, 'it responded with 422']),
+    ]);
+    expect((await attempts.list(endpoint.id, false, Number(kept[1]?.no), 1)).map(({ no }) => no)).toEqual([
+      kept[2]?.no,
+    ]);
+    await attempts.prune(2);
+    expect((await attempts.list(endpoint.id, null, null, 10)).map(({ no }) => no)).toEqual(
+      kept.slice(0, 3).map(({ no }) => no),
+    );
+  });
+
+  it('waits for an operator after a day, and the endpoint goes on', async () => {
+    const receiver = await startReceiver();
+    const endpoint = await subscribe(receiver.url);
+    const [poison, well] = (await happen(2)) as [string, string];
+    receiver.answer = ({ id }) => (id === poison ? 500 : 204);
+    const run = parts();
+    await deliverTo(endpoint.id, run);
+    await hurry();
+    await store.sql.query("update webhook_parked set failing_since = now() - interval '2 minutes'");
+    await deliverTo(endpoint.id, run);
+    expect(run.log.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      'a webhook event failed for too long and waits for an operator',
+    ]);
+    await hurry();
+    await deliverTo(endpoint.id, run);
+    expect(delivered(receiver)).toEqual([
+      [poison, 500],
+      [well, 204],
+      [poison, 500],
+    ]);
+    expect((await read(endpoint)).enabled).toBe(true);
+    receiver.answer = () => 204;
+    await parking.retryAll(endpoint.id, store.database);
+    await deliverTo(endpoint.id, run);
+    expect(receiver.accepted()).toEqual([well, poison]);
+  });
+
+  it('disables an endpoint that has accepted nothing for a day', async () => {
+    const receiver = await startReceiver();
+    receiver.answer = () => 500;
+    const endpoint = await subscribe(receiver.url);
+    await happen(1);
+    await deliverTo(endpoint.id, parts());
+    await hurry();
+    await store.sql.query("update webhook_parked set failing_since = now() - interval '2 minutes'");
+    await store.sql.query("update webhook_endpoints set created_at = now() - interval '2 minutes'");
+    await deliverTo(endpoint.id, parts());
+    expect(await read(endpoint)).toMatchObject({
+      enabled: false,
+      disabledReason: 'failing too long: it responded with 500',
+    });
+  });
+
+  it('is taken for a failing endpoint when events of too many reservations are rejected', async () => {
+    const receiver = await startReceiver();
+    receiver.answer = () => 500;
+    const endpoint = await subscribe(receiver.url);
+    await happen(6);
+    await deliverTo(endpoint.id, parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } }));
+    expect(receiver.received.length).toBe(LIMITS.webhookParkedSubjects + 1);
+    expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: 'it responded with 500' });
+    expect(await isDue(endpoint)).toBe(false);
+  });
+
+  it('with 503 stops the endpoint twice, and is parked after the third attempt', async () => {
+    const receiver = await startReceiver();
+    const endpoint = await subscribe(receiver.url);
+    const [poison, well] = (await happen(2)) as [string, string];
+    receiver.answer = ({ id }) => (id === poison ? 503 : 204);
+    for (let run = 1; run <= 4; run += 1) {
+      expect(receiver.accepted()).toEqual([]);
+      await store.sql.query('update webhook_endpoints set next_attempt_at = now()');
+      await deliverTo(endpoint.id, parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } }));
+    }
+    expect(receiver.accepted()).toEqual([well]);
+  });
+
+  it('stays stored while it is retried, however old it is', async () => {
+    const receiver = await startReceiver();
+    const endpoint = await subscribe(receiver.url);
+    const [poison] = (await happen(2)) as [string, string];
+    receiver.answer = ({ id }) => (id === poison ? 500 : 204);
+    const run = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000 } });
+    await deliverTo(endpoint.id, run);
+    await outbox.prune(await outbox.lastSeq(), -60_000, 1_000);
+    await hurry();
+    receiver.answer = () => 204;
+    await deliverTo(endpoint.id, run);
+    expect(receiver.accepted()).toContain(poison);
+    await outbox.prune(await outbox.lastSeq(), -60_000, 1_000);
+    expect(await outbox.read({ after: 0, upTo: await outbox.lastSeq(), types: null }, 10)).toEqual([]);
+  });
+});
+
+test('a delivery leaves out campaigns that an endpoint does not want', async () => {
+  const receiver = await startReceiver();
+  const [wanted, other] = [await store.openCampaign(), await store.openCampaign()];
+  const endpoint = await subscribe(receiver.url, { campaignIds: [wanted.terms.id] });
+  await other.take('ann');
+  const id = await wanted.take('ann');
+  await store.persist();
+  expect(await endpoints.backlog(endpoint)).toMatchObject({ events: 1 });
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.received.map(({ event }) => event.subject)).toEqual([id]);
+  expect((await read(endpoint)).lastSeq).toBe(await outbox.lastSeq());
 });

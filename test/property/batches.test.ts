@@ -253,7 +253,7 @@ class World {
     if ('which' in step) {
       const ids = (await this.redis.hkeys(keys.reservations(PRODUCT))).sort();
       const id = ids[step.which % ids.length] as ReservationId | undefined;
-      return id ? settled(store.reservations.refund(PRODUCT, id, '')) : null;
+      return id ? settled(store.reservations.refund(PRODUCT, id, '', step.which % 3)) : null;
     }
     if ('calls' in step) return this.#settle(step.kind, step.calls);
     if ('user' in step) {
@@ -302,9 +302,10 @@ class World {
   }
 
   async #release(calls: readonly Settled[]): Promise<unknown[]> {
-    const requests = calls.map(({ isOwner, record: [id, text] }) => {
+    const requests = calls.map(({ isOwner, payment, record: [id, text] }) => {
       const holder = isOwner ? text.split('|')[1] : 'user0';
-      return { reservation_id: id, holder, reason: 'because', trace: '' };
+      const whole = { reservation_id: id, holder, reason: 'because', trace: '' };
+      return payment ? { ...whole, keep: payment } : whole;
     });
     const outcome = await this.scripts.run(releaseScript, { keys: saleKeys(PRODUCT), args: { input: { requests } } });
     if (outcome.kind !== 'decided') return calls.map(() => outcome);
@@ -424,6 +425,9 @@ test('requests that are decided together get what they would get one by one', as
 const SETTLED = [...Object.keys(CONFIRM_DECISIONS), ...Object.keys(RELEASE_DECISIONS)];
 
 test('the random sales had every decision among them', () => {
-  const missing = [...DECISION_KINDS, 'failed', ...SETTLED].filter((kind) => !kinds.has(kind));
+  // Those of divided campaigns are in test/property/buckets.test.ts.
+  const ofBuckets = ['short', 'empty', 'draw'];
+  const expected = [...DECISION_KINDS, 'failed', ...SETTLED].filter((kind) => !ofBuckets.includes(kind));
+  const missing = expected.filter((kind) => !kinds.has(kind));
   expect(missing).toEqual([]);
 });

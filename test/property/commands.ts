@@ -165,6 +165,20 @@ const refund = nth.map((n) =>
     expect(await real.campaign.refund(id)).toMatchObject(model.refund(id));
   }),
 );
+const keep = fc.integer({ min: 1, max: 3 });
+const releaseInPart = fc
+  .tuple(nth, keep, fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: user }))
+  .map(([n, units, holder]) =>
+    stepWith(`release(${holder}) all but ${units}`, n, async (id, model, real) => {
+      const actual = await real.campaign.release(id, holder, 'too many', '', units);
+      expect(actual).toMatchObject(model.release(id, holder, 'too many', units));
+    }),
+  );
+const refundInPart = fc.tuple(nth, keep).map(([n, units]) =>
+  stepWith(`refund all but ${units}`, n, async (id, model, real) => {
+    expect(await real.campaign.refund(id, '', units)).toMatchObject(model.refund(id, units));
+  }),
+);
 const voided = fc.tuple(nth, fc.constantFrom('returns' as const, 'never_existed' as const)).map(([n, unit]) =>
   stepWith(`void(${unit})`, n, async (id, model, real) => {
     const expected = model.void(id, unit, 'a_constraint');
@@ -327,6 +341,8 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 7, arbitrary: confirm },
   { weight: 9, arbitrary: release },
   { weight: 5, arbitrary: refund },
+  { weight: 7, arbitrary: releaseInPart },
+  { weight: 7, arbitrary: refundInPart },
   { weight: 2, arbitrary: voided },
   { weight: 3, arbitrary: confirmAndRelease },
   { weight: 8, arbitrary: deadlinePasses },

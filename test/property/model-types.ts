@@ -28,6 +28,10 @@ export type Promised = {
   reacquired: boolean;
   payment: string | null;
   reason: string | null;
+  /** Units that were given back while it kept `qty`; burned: those of the refunded ones that are lost. */
+  released: number;
+  refunded: number;
+  burned: number;
   made: number;
 };
 export type Ticket = {

@@ -66,7 +66,8 @@ export class SaleModel {
     return this.tickets.filter(({ status }) => status === 'waiting');
   }
   units(...states: readonly State[]): number {
-    return this.promised.filter(({ state }) => states.includes(state)).reduce((sum, { qty }) => sum + qty, 0);
+    const whole = this.promised.filter(({ state }) => states.includes(state)).reduce((sum, { qty }) => sum + qty, 0);
+    return whole + (states.includes('burned') ? this.promised.reduce((sum, { burned }) => sum + burned, 0) : 0);
   }
   get taken(): number {
     return this.units(...TAKES_UNITS);
@@ -107,7 +108,8 @@ export class SaleModel {
       ...this.promised.filter(({ state }) => TAKES_UNITS.includes(state)),
       ...this.tickets.filter(({ status, codeIsFree }) => status === 'waiting' || (status === 'closed' && !codeIsFree)),
     ];
-    return used.flatMap(({ code }) => code ?? []).sort((a, b) => a - b);
+    // A closed ticket may have the code of another user who got it since.
+    return [...new Set(used.flatMap(({ code }) => code ?? []))].sort((a, b) => a - b);
   }
   /** The code for a user who brought none; null when one is needed and none is free. */
   handedCode(): { code: number | null } | null {
@@ -184,14 +186,21 @@ export class SaleModel {
   confirm(id: string, payment: string): object {
     const one = this.#find(id);
     if (!one) return { kind: 'not_found' };
-    const redeemed = (paidBy = '') => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired, paidBy });
+    const qty = one.released + one.refunded > 0 ? one.qty : null;
+    const redeemed = (paidBy = '') => ({
+      ...{ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired, paidBy, qty },
+    });
     if (one.state === 'redeemed') {
       const first = one.payment || payment;
       if (payment) one.payment = first;
       return redeemed(payment && payment !== first ? first : '');
     }
+    // Users who wait now have priority, even if they are served by the expiry of this reservation.
+    const nobodyWaits = this.line.length === 0;
+    // A user has one record, which is that of the place. In an unlimited pool without codes, the user may have one.
+    const userWaits = this.line.some(({ user }) => user === one.user);
     if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
-    const free = this.total === null || (this.line.length === 0 && this.free >= one.qty);
+    const free = this.total === null || (nobodyWaits && this.free >= one.qty);
     const slot = this.freeSlot(one.user);
     const codeIsFree = one.code === null || !this.usedCodes.includes(one.code);
     if (one.state === 'reserved') {
@@ -200,6 +209,7 @@ export class SaleModel {
       (one.state === 'released' || one.state === 'expired') &&
       this.terms.latePayment === 'reacquire' &&
       free &&
+      !userWaits &&
       slot !== null &&
       codeIsFree
     ) {
@@ -212,10 +222,19 @@ export class SaleModel {
     return redeemed();
   }
 
-  release(id: string, holder: string | null, reason: string): object {
+  /** @param keep units that it keeps; 0 = none */
+  release(id: string, holder: string | null, reason: string, keep = 0): object {
     const one = this.#find(id);
     if (!one) return { kind: 'not_found' };
     if (holder !== null && holder !== one.user) return { kind: 'foreign' };
+    if (one.state === 'reserved' && keep > 0) {
+      if (one.overdue !== null) return { kind: 'released', state: 'expired' };
+      const units = Math.max(0, one.qty - keep);
+      one.qty -= units;
+      one.released += units;
+      this.#handOver(units);
+      return { kind: 'kept', qty: one.qty, released: one.released };
+    }
     if (one.state === 'reserved') this.#giveBack(one, one.overdue === null ? 'released' : 'expired', reason);
     else if (one.state !== 'released' && one.state !== 'expired') {
       return { kind: 'settled', state: one.state === 'redeemed' && one.reacquired ? 'reacquired' : one.state };
@@ -223,9 +242,17 @@ export class SaleModel {
     return { kind: 'released', state: one.state };
   }
 
-  refund(id: string): object {
+  refund(id: string, keep = 0): object {
     const one = this.#find(id);
     if (!one) return { kind: 'not_found' };
+    if (one.state === 'redeemed' && keep > 0) {
+      const units = Math.max(0, one.qty - keep);
+      one.qty -= units;
+      one.refunded += units;
+      if (this.terms.refundPolicy === 'burn') one.burned += units;
+      else this.#handOver(units);
+      return { kind: 'kept', qty: one.qty, refunded: one.refunded, burned: one.burned };
+    }
     if (one.state === 'redeemed') {
       if (this.terms.refundPolicy === 'burn') one.state = 'burned';
       else this.#giveBack(one, 'refunded', '');
@@ -239,8 +266,10 @@ export class SaleModel {
     if (!one) return { kind: 'not_found' };
     if (one.state === 'voided') return { kind: 'voided' };
     if (one.state !== 'reserved' && one.state !== 'redeemed') return { kind: 'not_active', state: one.state };
-    if (unit === 'never_existed' && this.total !== null) this.total -= one.qty;
-    this.#giveBack(one, 'voided', reason);
+    const units = one.qty + one.burned;
+    if (unit === 'never_existed' && this.total !== null) this.total -= units;
+    one.burned = 0;
+    this.#giveBack(one, 'voided', reason, units);
     return { kind: 'voided' };
   }
 
@@ -452,6 +481,9 @@ export class SaleModel {
       reacquired: false,
       payment: null,
       reason: null,
+      released: 0,
+      refunded: 0,
+      burned: 0,
       made: this.#next(),
     };
     this.promised.push(one);
@@ -464,10 +496,10 @@ export class SaleModel {
     return { kind, ...answer };
   }
   /** Ends a promise; its units serve those at the head of the line, as many people as there are units at most. */
-  #giveBack(one: Promised, state: State, reason: string): number {
+  #giveBack(one: Promised, state: State, reason: string, units = one.qty): number {
     one.state = state;
     one.reason = reason || one.reason;
-    return this.#handOver(one.qty);
+    return this.#handOver(units);
   }
   /**
    * Strictly in the order of the line: a head that wants more than is free blocks all users behind it, and absent users

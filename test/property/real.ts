@@ -90,7 +90,7 @@ export class Real {
       usedCodes: model.usedCodes,
     });
     expect(line).toEqual(model.order.map(({ user, lineNo, away }) => ({ user, lineNo, away })));
-    const records = [...reservations].map(([id, { state, user, qty, slot, lineNo, order, code }]) => ({
+    const records = [...reservations].map(([id, { state, user, qty, slot, lineNo, order, code, reduced }]) => ({
       id,
       state,
       user,
@@ -99,11 +99,12 @@ export class Real {
       lineNo,
       order,
       code,
+      givenBack: reduced.split(',').slice(0, 2).join(),
     }));
     expect(records.sort(byId)).toEqual(
       model.promised
         .filter(({ id }) => !model.archived || reservations.has(id))
-        .map(({ id, state, user, qty, slot, lineNo, order, code, reacquired }) => ({
+        .map(({ id, state, user, qty, slot, lineNo, order, code, reacquired, released, refunded }) => ({
           id,
           state: state === 'redeemed' && reacquired ? 'reacquired' : state,
           user,
@@ -112,6 +113,7 @@ export class Real {
           lineNo,
           order,
           code: code === null ? '' : String(code),
+          givenBack: released + refunded === 0 ? '' : `${released},${refunded}`,
         }))
         .sort(byId),
     );
@@ -173,10 +175,16 @@ export class Real {
       terms: row.terms_version,
       payment: row.payment_ref,
       reason: row.reason,
+      released: row.released_qty,
+      refunded: row.refunded_qty,
+      burnedInPart: row.burned_qty,
     }));
     expect(rows.sort(byId)).toEqual(
       model.promised
-        .map(({ id, user, qty, slot, state, reacquired, lineNo, order, code, terms, payment, reason }) => ({
+        .map(({ id, user, qty, slot, state, reacquired, lineNo, order, code, terms, payment, reason, ...parts }) => ({
+          released: parts.released,
+          refunded: parts.refunded,
+          burnedInPart: parts.burned,
           id,
           user,
           qty,
@@ -337,6 +345,11 @@ export function expectHonestHistory(history: readonly JournalEntry[], passedOver
       case 'restocked':
       case 'answered':
       case 'paid_again':
+      case 'extended':
+      case 'reduced':
+      case 'sealed':
+      case 'moved_out':
+      case 'moved_in':
         break;
       default:
         if (entry.kind !== 'refunded' || !entry.burned) free(entry.reservation);

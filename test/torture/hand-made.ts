@@ -95,6 +95,9 @@ export class HandMade {
       slot: 1,
       status: 'expired',
       burned: false,
+      released_qty: 0,
+      refunded_qty: 0,
+      burned_qty: 0,
       reacquired: false,
       line_no: null,
       code_no: null,
@@ -159,6 +162,13 @@ export class HandMade {
       reservation: id,
       data: { reservation_id: id, released: true, status: 'released' },
       ...more,
+    });
+  }
+
+  releasePart(id: string, at: number, qty: number, released: number): Call {
+    return this.call('release_part', at, 200, {
+      reservation: id,
+      data: { reservation_id: id, released: false, status: 'reserved', qty, released_qty: released },
     });
   }
 

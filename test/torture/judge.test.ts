@@ -84,6 +84,22 @@ describe('the rule on promises', () => {
     expect(findings(made)).toEqual(['promises: a refunded reservation is redeemed']);
   });
 
+  it('finds units that were given back and are taken, and those that no client gave back', () => {
+    const row = { status: 'reserved', pay_before: null, qty: 2, released_qty: 1 };
+    const part = (kept: Partial<typeof row>, called: boolean) => {
+      const made = new HandMade();
+      const { id, call } = made.unit(ANNA, 100, { ...row, ...kept });
+      Object.assign(call.body as object, { qty: 3 });
+      made.final.campaigns[0]!.taken = kept.qty ?? 2;
+      if (called) made.releasePart(id, 200, 2, 1);
+      return findings(made).filter((one) => one.startsWith('promises'));
+    };
+    expect(part({}, true)).toEqual([]);
+    expect(part({ qty: 3, released_qty: 0 }, true)).toEqual(['promises: units that were released are taken']);
+    expect(part({}, false)).toEqual(['promises: units are released although no client asked']);
+    expect(part({ qty: 3 }, true)).toContain('promises: the row of an acknowledged reservation differs');
+  });
+
   it('finds a lost payment reference', () => {
     const made = new HandMade();
     const { id } = made.unit(ANNA, 100, { status: 'redeemed' });
@@ -407,6 +423,15 @@ describe('the rule on finality', () => {
     made.confirm(id, 200);
     made.release(id, 300);
     expect(findings(made)).toContain('finality: a reservation was confirmed and released');
+  });
+
+  it('finds a paid reservation that released units', () => {
+    const made = new HandMade();
+    const { id } = made.unit(ANNA, 100, { status: 'redeemed', payment_ref: 'p', released_qty: 1 });
+    made.final.campaigns[0]!.taken = 1;
+    made.confirm(id, 200);
+    made.releasePart(id, 300, 1, 1);
+    expect(findings(made)).toContain('finality: a paid reservation released units');
   });
 
   it('finds a payment that was acknowledged and is refused later', () => {

@@ -7,13 +7,14 @@ import { projectRoot } from '../../shared/config/project-root.js';
 const LIMIT_MS = 600_000;
 jest.setTimeout(LIMIT_MS);
 
+const MINUTES = '0.75';
 /** The faults and choices that every run of the suite has. Another seed is one call of `npm run torture` away. */
-const SEED = 11;
-const MINUTES = 0.75;
-
-test('a history under random faults keeps the contract', async () => {
-  const { code, output } = await torture('--seed', String(SEED), '--minutes', String(MINUTES));
-  expect(output).toContain(`PASSED  seed ${SEED}`);
+test.each([
+  ['in one shard', '11', []],
+  ['in four shards, and in divided campaigns', '14', ['--shards', '4']],
+])('a history under random faults keeps the contract %s', async (_, seed, more) => {
+  const { code, output } = await torture('--seed', seed, '--minutes', MINUTES, ...more);
+  expect(output).toContain(`PASSED  seed ${seed}`);
   expect(code).toBe(0);
 });
 

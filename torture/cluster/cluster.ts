@@ -23,7 +23,7 @@ const WIDE_LIMITS = {
   CHECKOUTS_PER_MINUTE_PER_ADDRESS: '1000000',
 };
 
-export type ClusterOptions = { folder: string; replicas: number; movesClocks: boolean };
+export type ClusterOptions = { folder: string; replicas: number; shards: number; movesClocks: boolean };
 
 /**
  * Two API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each
@@ -142,6 +142,7 @@ export class Cluster {
       ATTESTATION_KEYS: `a1:${Buffer.alloc(32, 7).toString('base64')}`,
       TICKET_KEYS: `t1:${Buffer.alloc(32, 9).toString('base64')}`,
       ...WIDE_LIMITS,
+      ...(this.options.shards > 1 ? { SHARDS: String(this.options.shards) } : {}),
       ...(this.options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(this.options.replicas) } : {}),
       ...this.#clockEnv(name),
     };

@@ -15,8 +15,8 @@ export type CampaignKind = {
 
 const line = (more: object = {}) => ({ enabled: true, max_size: 100_000, ...more });
 
-/** Every kind of campaign that the product has, with holds that end within seconds. */
-export const CAMPAIGN_KINDS: readonly CampaignKind[] = [
+/** Every kind of campaign that is not divided, with holds that end within seconds. */
+const KINDS: readonly CampaignKind[] = [
   { name: 'instant', entrance: 'checkout', weight: 8, unitsPerMinute: 300, terms: { require_attestation: true } },
   {
     name: 'line',
@@ -84,6 +84,18 @@ export const CAMPAIGN_KINDS: readonly CampaignKind[] = [
     terms: { type: 'unique', hold_seconds: 3 },
   },
 ];
+
+/** The kinds of a run. @param buckets of the divided campaigns; 1 = there are none */
+export function campaignKinds(buckets: number): readonly CampaignKind[] {
+  if (buckets === 1) return KINDS;
+  const divided = { entrance: 'checkout', weight: 20, unitsPerMinute: 80 } as const;
+  return [
+    ...KINDS,
+    { name: 'buckets-line', ...divided, terms: { buckets, hold_seconds: 4, waiting_room: line() } },
+    { name: 'buckets', ...divided, terms: { buckets, hold_seconds: 3 } },
+    { name: 'buckets-pool', ...divided, terms: { type: 'pool', buckets, hold_seconds: 4, waiting_room: line() } },
+  ];
+}
 
 /** A campaign of a run, as the crowd and the judge know it. */
 export type RunCampaign = {

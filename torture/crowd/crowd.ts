@@ -5,7 +5,7 @@ import type { History } from '../history.js';
 import type { CampaignFacts } from '../judge/facts.js';
 import type { Random } from '../random.js';
 import { Caller, type Stage } from './caller.js';
-import type { RunCampaign } from './campaign-kinds.js';
+import { campaignKinds, type RunCampaign } from './campaign-kinds.js';
 import { HttpClient } from './http-client.js';
 import { Operators } from './operator.js';
 import { Shopper, type ShopperPlan } from './shopper.js';
@@ -16,7 +16,8 @@ const TICK_MS = 20;
 /** Pausing every campaign takes moments, unless the service is down. */
 const PAUSE_LIMIT_MS = 20_000;
 
-export type CrowdOptions = { perSecond: number; minutes: number };
+/** `buckets`: of the divided campaigns; 1 = there are none. */
+export type CrowdOptions = { perSecond: number; minutes: number; buckets: number };
 
 /** Everyone who calls the API during a run. */
 export class Crowd {
@@ -46,7 +47,12 @@ export class Crowd {
       closing: this.#closing.signal,
       end: this.#end.signal,
     };
-    this.operators = new Operators(this.#stage, random.fork('operators'), this.campaigns);
+    this.operators = new Operators(
+      this.#stage,
+      random.fork('operators'),
+      this.campaigns,
+      campaignKinds(options.buckets),
+    );
   }
 
   /** Opens the campaigns; no shopper has arrived yet. */

@@ -1,6 +1,6 @@
 import type { Random } from '../random.js';
 import { Caller, type Stage } from './caller.js';
-import { CAMPAIGN_KINDS, planCampaign, type RunCampaign } from './campaign-kinds.js';
+import { type CampaignKind, planCampaign, type RunCampaign } from './campaign-kinds.js';
 
 /** An operator does something to some campaign about this often. */
 const EVERY_MS = [400, 1_600] as const;
@@ -22,13 +22,14 @@ export class Operators {
     readonly stage: Stage,
     readonly random: Random,
     readonly campaigns: RunCampaign[],
+    readonly kinds: readonly CampaignKind[],
   ) {
     this.#caller = new Caller(stage, random);
   }
 
   /** One campaign of each kind. */
   async openAll(minutes: number): Promise<void> {
-    for (const kind of CAMPAIGN_KINDS) {
+    for (const kind of this.kinds) {
       this.#lastNumber += 1;
       await this.#create(planCampaign(kind, this.#lastNumber, minutes, this.random));
     }
@@ -94,7 +95,7 @@ export class Operators {
 
   async #createAnother(): Promise<void> {
     this.#lastNumber += 1;
-    const kind = CAMPAIGN_KINDS.find(({ name }) => name === this.random.pick(CREATED_KINDS));
+    const kind = this.kinds.find(({ name }) => name === this.random.pick(CREATED_KINDS));
     if (kind) await this.#create(planCampaign(kind, this.#lastNumber, NEW_CAMPAIGN_UNITS_MINUTES, this.random));
   }
 
@@ -123,7 +124,7 @@ export class Operators {
 
   /** Closes a campaign that was created during the run. */
   async #closeOne(): Promise<void> {
-    const late = this.campaigns.slice(CAMPAIGN_KINDS.length);
+    const late = this.campaigns.slice(this.kinds.length);
     const campaign = late[0];
     if (!campaign) return;
     this.campaigns.splice(this.campaigns.indexOf(campaign), 1);

@@ -8,6 +8,8 @@ export type PaymentChoice = {
   /** The same call again afterwards. */
   twice: boolean;
   refund: boolean;
+  /** Gives back one of several units before, and most of the others after the payment. */
+  inParts: boolean;
 };
 
 export function choosePayment(random: Random): PaymentChoice {
@@ -23,6 +25,7 @@ export function choosePayment(random: Random): PaymentChoice {
     afterMs: random.int(0, 1_500),
     twice: random.chance(0.25),
     refund: random.chance(0.25),
+    inParts: random.chance(0.3),
   };
 }
 
@@ -32,6 +35,7 @@ export type Held = {
   reservation: string;
   ticket: string | null;
   payBefore: string | null;
+  qty: number;
 };
 
 /** A payment service's and the holder's calls for one reservation. */
@@ -39,10 +43,14 @@ export async function settle(caller: Caller, held: Held, choice: PaymentChoice):
   const lateMs = held.payBefore === null ? 0 : Date.parse(held.payBefore) - Date.now() + 300;
   const paysLate = choice.way === 'pay-late' && lateMs > 0;
   if (!(await caller.pause(paysLate ? Math.min(lateMs, 8_000) : choice.afterMs))) return;
+  const isPart = choice.inParts && held.qty > 1;
+  if (isPart && held.payBefore !== null)
+    await repeat(choice.twice, () => release(caller, held, choice.way === 'release-by-ticket', held.qty - 1));
   switch (choice.way) {
     case 'pay':
     case 'pay-late':
       await repeat(choice.twice, () => confirm(caller, held));
+      if (isPart) await repeat(choice.twice, () => refund(caller, held, 1));
       if (choice.refund) await repeat(choice.twice, () => refund(caller, held));
       return;
     case 'release-by-ticket':
@@ -74,24 +82,24 @@ const confirm = (caller: Caller, held: Held) =>
     json: { reservation_id: held.reservation, payment_ref: `payment-${held.reservation.slice(0, 13)}` },
   });
 
-const refund = (caller: Caller, held: Held) =>
+const refund = (caller: Caller, held: Held, keep?: number) =>
   caller.insist({
     ...about(held),
-    kind: 'refund',
+    kind: keep === undefined ? 'refund' : 'refund_part',
     method: 'POST',
     path: '/flash-sale/refund',
     as: 'service',
-    json: { reservation_id: held.reservation },
+    json: { reservation_id: held.reservation, ...(keep === undefined ? {} : { keep }) },
   });
 
-function release(caller: Caller, held: Held, byTicket: boolean) {
+function release(caller: Caller, held: Held, byTicket: boolean, keep?: number) {
   const ticket = byTicket ? held.ticket : null;
   return caller.insist({
     ...about(held),
-    kind: 'release',
+    kind: keep === undefined ? 'release' : 'release_part',
     method: 'POST',
     path: '/flash-sale/release',
-    json: { reservation_id: held.reservation },
+    json: { reservation_id: held.reservation, ...(keep === undefined ? {} : { keep }) },
     ...(ticket === null ? { as: 'service' as const } : { headers: { 'x-ticket': ticket } }),
   });
 }

@@ -177,7 +177,8 @@ export class Shopper {
     const choice = choosePayment(this.#random);
     // Nothing is to be paid: only a refund makes a difference.
     if (payBefore === null && choice.way !== 'abandon') choice.way = 'pay';
-    await settle(this.#caller, { product: campaign.product, user, reservation, ticket, payBefore }, choice);
+    const qty = this.#qty;
+    await settle(this.#caller, { product: campaign.product, user, reservation, ticket, payBefore, qty }, choice);
   }
 }
 

@@ -8,10 +8,12 @@ const takesUnits = ({ status, burned }: RedemptionRow) => status === 'reserved' 
 export function capsHold(facts: Facts): Violation[] {
   const rows = [...facts.redemptions.values()].filter(takesUnits);
   const byProduct = grouped(rows, ({ product_id }) => product_id);
+  const burnedOf = grouped([...facts.redemptions.values()], ({ product_id }) => product_id);
   return [...facts.campaigns.values()].flatMap((campaign) => {
     const { product_id: product, total_limit: total, per_user_limit: limit } = campaign;
     const taking = byProduct.get(product) ?? [];
-    const taken = taking.reduce((sum, { qty }) => sum + qty, 0);
+    const burnedInPart = (burnedOf.get(product) ?? []).reduce((sum, { burned_qty }) => sum + burned_qty, 0);
+    const taken = taking.reduce((sum, { qty }) => sum + qty, burnedInPart);
     const violations: Violation[] = [];
     if (taken !== campaign.taken) violations.push(violation('`taken` is not the sum of the rows', campaign, taken));
     if (total !== null && taken > total)

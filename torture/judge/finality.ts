@@ -23,6 +23,8 @@ export function reservationsEndOnce(facts: Facts): Violation[] {
     const reacquired = paid.some((call) => facts.dataOf(call).reacquired === true);
     if (!reacquired) add('a reservation was confirmed and released', paid[0], released[0]);
     const paidBefore = paid[0];
+    const inPart = facts.about(id, 'release_part').filter(({ status }) => status === 200);
+    add('a paid reservation released units', paidBefore, after(inPart, paidBefore));
     add('a refunded reservation was confirmed', refunded[0], after(paid, refunded[0]));
     add('a reservation was paid, then a payment refused', paidBefore, after(refusals(facts, id), paidBefore, refunded));
     const seen = standings.get(id) ?? [];
@@ -30,7 +32,10 @@ export function reservationsEndOnce(facts: Facts): Violation[] {
     const unpaid = seen.filter(isUnpaid);
     add('a paid reservation is unpaid again', paidBefore, after(unpaid, paidBefore));
     add('a released reservation is held again', released[0], after(unpaid, released[0]));
-    const ends = new Set([...paid, ...released, ...refunded].map((call) => `${call.kind} ${call.text}`));
+    // A payment returns the units that are left, if some were given back before.
+    const ends = new Set(
+      [...paid, ...released, ...refunded].map(({ kind, text }) => `${kind} ${text?.replace(/,"qty":\d+/, '')}`),
+    );
     if (ends.size > new Set([...ends].map((text) => text.split(' ')[0])).size && !reacquired)
       found.push({
         rule: 'finality',

@@ -1,4 +1,4 @@
-import type { RedemptionRow, TicketRow } from '../final-state.js';
+import { type RedemptionRow, type TicketRow, unitsMade } from '../final-state.js';
 import type { Acknowledged, Facts } from './facts.js';
 import type { Violation } from './violation.js';
 
@@ -88,7 +88,7 @@ function nobodyBarged(facts: Facts, product: string, places: readonly Place[]): 
     const passed = places.find(
       (place) =>
         place.promise.call.end < beganAt &&
-        !mayPass(facts, place, row.qty, row.reserved_at) &&
+        !mayPass(facts, place, unitsMade(row), row.reserved_at) &&
         place.ticket.joined_at < row.reserved_at - tolerance &&
         place.waitedUntil > row.reserved_at + tolerance,
     );

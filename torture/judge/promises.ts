@@ -1,4 +1,4 @@
-import type { RedemptionRow } from '../final-state.js';
+import { type RedemptionRow, unitsMade } from '../final-state.js';
 import type { Call } from '../history.js';
 import { type Acknowledged, type Facts, grouped } from './facts.js';
 import type { Excuse } from './losses.js';
@@ -18,7 +18,7 @@ export function promisesAreKept(facts: Facts): Violation[] {
     ...facts.acknowledged
       .filter(({ data }) => data.status === 'queued')
       .flatMap((promise) => placeIsKept(facts, promise)),
-    ...[...facts.redemptions.values()].flatMap((row) => stateIsAllowed(facts, row)),
+    ...[...facts.redemptions.values()].flatMap((row) => [...stateIsAllowed(facts, row), ...partsAreKept(facts, row)]),
     ...promotionsAreKept(facts),
     ...leavingIsKept(facts),
   ];
@@ -45,7 +45,7 @@ function unitIsKept(facts: Facts, reservation: string, promises: readonly Acknow
   const durability = facts.durabilityOf(first.product, first.data);
   if (row && row.status !== 'voided') {
     const qty = Number((first.call.body as { qty?: number } | undefined)?.qty ?? 1);
-    const same = row.user_id === first.user && row.order_id === first.data.order_id && row.qty === qty;
+    const same = row.user_id === first.user && row.order_id === first.data.order_id && unitsMade(row) === qty;
     return same ? [] : [violation('the row of an acknowledged reservation differs', first.call, row)];
   }
   if (isExcused(facts, facts.losses.excuseOf(attempts, durability), reservation, first.user)) return [];
@@ -86,6 +86,22 @@ function stateIsAllowed(facts: Facts, row: RedemptionRow): Violation[] {
   const paymentIsLost =
     confirmed.length > 0 && row.pay_before !== null && row.payment_ref === null && !mayLackReference;
   return paymentIsLost ? wrong('the payment reference of a paid reservation is lost', confirmed) : [];
+}
+
+/** Units that were acknowledged as given back are, and others are not. */
+function partsAreKept(facts: Facts, row: RedemptionRow): Violation[] {
+  if (row.status === 'voided') return [];
+  return (['released', 'refunded'] as const).flatMap((part) => {
+    const kind = part === 'released' ? 'release_part' : 'refund_part';
+    const tried = facts.about(row.redemption_id, kind);
+    const units = row[`${part}_qty`];
+    if (units > 0 && tried.length === 0) return [violation(`units are ${part} although no client asked`, row)];
+    const lost = tried.find((call) => {
+      const { qty, [`${part}_qty`]: given } = facts.dataOf(call);
+      return call.status === 200 && (Number(given) > units || Number(qty) < row.qty) && !mayBeLost(facts, row, call);
+    });
+    return lost ? [violation(`units that were ${part} are taken`, lost, row)] : [];
+  });
 }
 
 /** A call whose effect may be lost, and was noticed where that is demanded. */

@@ -7,7 +7,9 @@ import type { Violation } from './violation.js';
 const REFUSALS = 5;
 const REFUSAL_MS = 2_000;
 const LAG_FACTOR = 10;
-const CHANGES = new Set(['checkout', 'redeem', 'confirm', 'release', 'refund', 'stock', 'action', 'leave']);
+const CHANGES = new Set([
+  ...['checkout', 'redeem', 'confirm', 'release', 'refund', 'release_part', 'refund_part', 'stock', 'action', 'leave'],
+]);
 
 /** Rule 9: the service comes back by itself within a bounded time after the last fault is healed. */
 export function serviceComesBack(facts: Facts): Violation[] {

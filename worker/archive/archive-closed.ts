@@ -1,8 +1,10 @@
+import { bucketOfResponse } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import type { RequestNames } from '../../shared/redis/request-names.js';
 import type { CampaignArchive } from '../../shared/sale/campaign-archive.js';
 import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import { ALL_KEYS, type IdempotencyKeys } from './idempotency-keys.js';
@@ -21,10 +23,11 @@ export type ArchiveDeps = {
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
   sale: Pick<SaleReader, 'directory'>;
-  /** Whether a campaign is in this shard. */
-  has: (product: ProductId) => boolean;
+  /** The bucket of a campaign that is in this shard, 0 for one that is not divided; null = none. */
+  bucketIn: (product: ProductId) => number | null;
   archive: CampaignArchive;
   idempotencyKeys: Pick<IdempotencyKeys, 'page'>;
+  requests: Pick<RequestNames, 'drop'>;
   log: Log;
   limits: ArchiveLimits;
 };
@@ -50,14 +53,14 @@ export class ArchiveClosed {
   constructor(readonly deps: ArchiveDeps) {}
 
   async run(): Promise<void> {
-    const { sale, has, cursor, limits } = this.deps;
+    const { sale, bucketIn, cursor, limits } = this.deps;
     const endsAt = performance.now() + limits.archiveRunMs;
     // Read once for all campaigns. If it is out of date for a campaign, the script finds that campaign unsettled, and
     // the next run archives it.
     const committed = await cursor.read();
     let remembered: Remembered[] = [];
     for (const product of (await sale.directory()).values()) {
-      if (!has(product)) continue;
+      if (bucketIn(product) === null) continue;
       const one = await this.#archive(product, committed);
       if (one) remembered.push(one);
       // Campaigns that are done cost almost nothing, so the next run gets further.
@@ -80,7 +83,9 @@ export class ArchiveClosed {
     if (outcome.kind === 'ready' && !this.#differs(product)) {
       const campaign = await campaigns.find(product);
       if (!campaign) return null;
-      const counted = await this.deps.redemptions.sums(campaign.id);
+      // Redis has the counters of the bucket that is in this shard.
+      const bucket = campaign.buckets > 1 ? this.deps.bucketIn(product) : null;
+      const counted = await this.deps.redemptions.sums(campaign.id, bucket);
       outcome = await archive.archive(product, await cursor.read(), counted, limits);
       if (outcome.kind === 'differs') {
         this.#differ.set(product, performance.now() + limits.archiveDiffersMs);
@@ -105,11 +110,14 @@ export class ArchiveClosed {
 
   /** @returns whether more idempotency records of the campaign are left */
   async #forgetSome(one: Remembered): Promise<boolean> {
-    const { archive, idempotencyKeys, log, limits } = this.deps;
-    const { productId, id } = one.campaign;
+    const { archive, idempotencyKeys, requests, log, limits } = this.deps;
+    const { productId, id, no, buckets } = one.campaign;
     const { keys, upTo } = await idempotencyKeys.page(id, one.upTo, limits.forgetBatch);
-    const outcomes = await Promise.all(keys.map((owned) => archive.evictResponse(productId, owned, '')));
+    const bucket = this.deps.bucketIn(productId);
+    const own = buckets === 1 ? keys : keys.filter(({ user }) => bucketOfResponse(user, buckets) === bucket);
+    const outcomes = await Promise.all(own.map((owned) => archive.evictResponse(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
+    if (upTo === ALL_KEYS) await requests.drop(no);
     // The progress is stored after the whole batch, so that a record that could not be removed is tried again.
     const kept = await archive.evictResponse(productId, null, upTo);
     if (kept.kind !== 'forgotten') return false;

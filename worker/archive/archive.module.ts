@@ -2,6 +2,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { RequestNames } from '../../shared/redis/request-names.js';
 import { CampaignArchive } from '../../shared/sale/campaign-archive.js';
 import type { Core } from '../core.js';
 import { ArchiveClosed } from './archive-closed.js';
@@ -17,15 +18,16 @@ export type Archiving = {
 
 export function archiveModule({ config, database, shards }: Core): Archiving {
   const archives = shards.all.map(
-    ({ index, sale, scripts, has, log }) =>
+    ({ index, sale, scripts, log }) =>
       new ArchiveClosed({
         redemptions: new RedemptionsTable(database),
         campaigns: new CampaignsTable(database),
         cursor: new JournalCursor(database, index),
         sale: sale.reader,
-        has,
+        bucketIn: (product) => shards.map.bucketIn(product, index),
         archive: new CampaignArchive(scripts),
         idempotencyKeys: new IdempotencyKeys(database),
+        requests: new RequestNames(scripts.redis),
         log,
         limits: LIMITS,
       }),

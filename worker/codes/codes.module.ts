@@ -1,15 +1,37 @@
 import { LIMITS } from '../../shared/config/limits.js';
-import { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import type { RegionsConfig } from '../../shared/config/regions.js';
+import type { Code } from '../../shared/domain/codes.js';
+import { ownerOfCode, type RegionName } from '../../shared/domain/regions.js';
+import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { CodeJobs } from '../../shared/postgres/code-jobs.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { Core } from '../core.js';
 import { type IssueDeps, issueCodes, resumeLeftJobs } from './issue-codes.js';
 
 export type CodeIssuing = { issue: (jobId: string) => Promise<void>; resumeLeft: () => Promise<void> };
 
+/** The other region that owns a code; null = none does. */
+function otherRegionOf(code: Code, regions: RegionsConfig | null): RegionName | null {
+  if (!regions) return null;
+  const owner = ownerOfCode(code, regions.layout);
+  return owner === regions.own ? null : owner;
+}
+
+/**
+ * Makes new codes known to every bucket. A bucket that is away learns of them by the schedule.
+ * @throws EngineUnavailable
+ */
+async function addCodes(sales: Sales, { productId, codes, buckets }: StoredCampaign): Promise<void> {
+  const results = await Promise.allSettled(
+    sales.all(productId).map((store) => store.campaigns.addCodes(productId, codes, buckets)),
+  );
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
 /** Generates and imports codes, and adds the issued ones to their campaign in Redis. */
-export function codesModule({ database, shards, sales, queues, metrics, log }: Core): CodeIssuing {
+export function codesModule({ config, database, shards, sales, queues, metrics, log }: Core): CodeIssuing {
   const campaigns = new CampaignsTable(database);
   const deps: IssueDeps = {
     database,
@@ -19,10 +41,11 @@ export function codesModule({ database, shards, sales, queues, metrics, log }: C
     issued: async (campaignId) => {
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return;
-      await sales.of(campaign.productId).campaigns.addCodes(campaign.productId, campaign.codes);
+      await addCodes(sales, campaign);
       await queues.add('promote', `codes-${campaign.no}-${campaign.codes}`, { productId: campaign.productId });
     },
     again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),
+    otherRegionOf: (code) => otherRegionOf(code, config.regions),
     metrics,
     log,
     limits: LIMITS,

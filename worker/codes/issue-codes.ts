@@ -1,5 +1,6 @@
-import { drawCodes } from '../../shared/domain/codes.js';
+import { type Code, drawCodes } from '../../shared/domain/codes.js';
 import type { CampaignId } from '../../shared/domain/ids.js';
+import type { RegionName } from '../../shared/domain/regions.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeJob, CodeJobs, CodeProgress, LineError } from '../../shared/postgres/code-jobs.js';
@@ -16,6 +17,8 @@ export type IssueDeps = {
   issued: (campaignId: CampaignId) => Promise<void>;
   /** Adds the next run of a job. Adding the same run twice makes one job. */
   again: (job: Pick<CodeJob, 'id' | 'processed'>) => Promise<void>;
+  /** The other region that a code belongs to; null = it belongs to this one, or there is no other. */
+  otherRegionOf: (code: Code) => RegionName | null;
   metrics: Metrics;
   log: Log;
   limits: {
@@ -83,11 +86,12 @@ async function drawChunk(
   job: CodeJob,
   lastNo: number,
   room: number,
-  { codes, limits }: IssueDeps,
+  { codes, otherRegionOf, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
   const count = Math.max(0, Math.min(limits.codeChunk, job.total - job.processed, room));
-  const drawn = [...new Set(drawCodes(count, job))];
+  // Those of other regions are left out; the next chunk draws what is missing.
+  const drawn = [...new Set(drawCodes(count, job))].filter((code) => otherRegionOf(code) === null);
   const known = await codes.find(drawn, client);
   const fresh = drawn.filter((code) => !known.has(code));
   return {
@@ -103,7 +107,7 @@ async function importChunk(
   job: CodeJob,
   lastNo: number,
   room: number,
-  { jobs, codes, limits }: IssueDeps,
+  { jobs, codes, otherRegionOf, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
   const lines = await jobs.stagedLines(job, limits.codeChunk, client);
@@ -116,7 +120,10 @@ async function importChunk(
   for (const { line, code, userId } of lines) {
     chunk.lastLine = line;
     const issued = known.get(code);
-    if (issued || seen.has(code)) {
+    const other = otherRegionOf(code);
+    if (other !== null) {
+      chunk.errors.push({ line, detail: `the code belongs to region ${other}; import it there` });
+    } else if (issued || seen.has(code)) {
       chunk.duplicates += 1;
       chunk.errors.push({ line, detail: duplicateOf(issued, job) });
     } else if (chunk.fresh.length >= room) {

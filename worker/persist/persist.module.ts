@@ -18,7 +18,7 @@ const WRITERS = 4;
  * @returns by shard
  */
 export function persistModule(
-  { openPool, database, shards, metrics, config }: Core,
+  { openPool, database, shards, metrics, tracing, config }: Core,
   { publish }: Required<Pick<PersistDeps, 'publish'>>,
 ): Persist[] {
   // A pool with a short statement timeout: a batch that hangs is cancelled and retried soon. Other statements may take
@@ -38,6 +38,7 @@ export function persistModule(
       refused: new RefusedEntries(filler, new RedemptionsTable(database), cursor, metrics, log),
       requests: new RequestNames(commands),
       metrics,
+      tracing,
       log,
       limits: { batchEntries: LIMITS.persistBatchEntries, idempotencyTtlMs: config.idempotencyTtlMs },
       publish,

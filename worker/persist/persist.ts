@@ -2,8 +2,10 @@ import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Tracing } from '../../shared/observability/tracing.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { withCampaignTotals } from '../../shared/projection/campaign-totals.js';
 import { EventWriter, type WrittenEvents } from '../../shared/projection/event-writer.js';
 import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
 import { projectEntries } from '../../shared/projection/projection.js';
@@ -16,6 +18,7 @@ import type { RequestName, RequestNames } from '../../shared/redis/request-names
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
+import { tracePersisted } from './trace-persisted.js';
 
 const SMALLEST_FIRST_BATCH = 50;
 
@@ -27,6 +30,8 @@ export type PersistDeps = {
   refused: RefusedEntries;
   requests: Pick<RequestNames, 'keep'>;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing?: Tracing | null;
   log: Log;
   limits: { batchEntries: number /** Of idempotency records. */; idempotencyTtlMs: number };
   /** Receives the events of each committed batch. */
@@ -100,7 +105,8 @@ export class Persist {
   }
 
   async #writeNext(to: string, size: number, how: How): Promise<Batch> {
-    const { database, metrics } = this.deps;
+    const { database, metrics, tracing } = this.deps;
+    const startMs = tracing ? performance.now() : 0;
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let entries: JournalEntry[] = [];
@@ -132,6 +138,7 @@ export class Persist {
     }
     end();
     metrics.persistedEntries.inc(read.length);
+    if (tracing) tracePersisted(tracing, entries, { startMs, upTo, shard: this.deps.cursor.shard });
     if (written) this.deps.publish?.(written);
     await Promise.all([this.#committed(upTo), this.#keepNames(entries)]);
     const isUrgent = this.#awaited.areIn(read) || read.length >= size;
@@ -142,8 +149,9 @@ export class Persist {
     const reservations = await this.#events.reservationsIn(client, entries);
     if (reservations)
       return this.#events.writeReservations(client, reservations, { upTo, shard: this.deps.cursor.shard });
-    const rowsAreNew = await writeProjection(client, projectEntries(entries));
-    const written = await this.#events.write(client, entries, rowsAreNew);
+    const stated = await withCampaignTotals(client, entries);
+    const rowsAreNew = await writeProjection(client, projectEntries(stated));
+    const written = await this.#events.write(client, stated, rowsAreNew);
     await this.deps.cursor.move(client, upTo);
     return written;
   }
@@ -189,7 +197,7 @@ export class Persist {
     }
     await database.transaction(async (client: Queryable) => {
       if (compareJournalIds(await cursor.lock(client), raw.journalId) >= 0) return;
-      if (entry && !draining) await refused.assertCampaign(client, entry);
+      if (entry && !draining) await refused.assertCampaign(client, raw, entry);
       await refused.settle(client, raw, entry, error);
       await cursor.move(client, raw.journalId);
     });
@@ -198,15 +206,18 @@ export class Persist {
   /** Keeps the names of idempotency records. Without them a repair of Postgres writes rows without their keys. */
   async #keepNames(entries: readonly JournalEntry[]): Promise<void> {
     const { requests, limits, log } = this.deps;
-    const names: RequestName[] = [];
+    const names = new Map<number, RequestName[]>();
     for (const entry of entries) {
       if (!('key' in entry) || entry.key === '') continue;
       const user = 'user' in entry ? entry.user : decodeStoredRequest(entry.answer)?.user;
-      if (user) names.push({ user, key: entry.key });
+      if (!user) continue;
+      const some = names.get(entry.no);
+      if (some) some.push({ user, key: entry.key });
+      else names.set(entry.no, [{ user, key: entry.key }]);
     }
     // Redis may be full, and only what is trimmed here makes room.
     await requests.keep(names, limits.idempotencyTtlMs).catch((error: unknown) => {
-      log.warn({ err: error, names: names.length }, 'names of idempotency records were not kept');
+      log.warn({ err: error, campaigns: names.size }, 'names of idempotency records were not kept');
     });
   }
 

@@ -1,4 +1,5 @@
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import { bucketOfNumber, campaignOfNumber } from '../../shared/domain/buckets.js';
 import type { CampaignNo, ProductId, ReservationId } from '../../shared/domain/ids.js';
 import { PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
@@ -19,8 +20,10 @@ const TAKEN_CONSTRAINTS = new Set([
   'redemptions_combinable',
 ]);
 
-/** The cap was reached: the unit never existed, or Postgres lacks the restock that added it. */
-const CAP_CONSTRAINT = 'campaigns_cap';
+/**
+ * The cap of the campaign or of its bucket was reached: the unit never existed, or Postgres lacks a restock.
+ */
+const CAP_CONSTRAINTS = new Set(['campaigns_cap', 'campaign_buckets_cap']);
 const SCAN_BATCH = 1_000;
 
 /** Another row uses the code. The unit exists, but the code cannot be issued again. */
@@ -44,8 +47,8 @@ export class RefusedEntries {
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? (constraintOf(error) ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
-      const product = await this.sale.reader.productOf(entry.no as CampaignNo);
-      if (product && constraint === CAP_CONSTRAINT) await this.#assertNotBehind(client, product, raw, entry.no);
+      const product = await this.sale.reader.productOf(numberOf(raw));
+      if (product && CAP_CONSTRAINTS.has(constraint)) await this.#assertNotBehind(client, product, raw);
       if (product && (await this.#void(client, product, entry, constraint))) return;
     }
     await this.cursor.reject(client, raw, `${constraint}: ${error.message}`);
@@ -61,8 +64,8 @@ export class RefusedEntries {
    * promises are kept until Postgres is repaired.
    * @throws PostgresBehind
    */
-  async assertCampaign(client: Queryable, { no }: JournalEntry): Promise<void> {
-    const product = await this.sale.reader.productOf(no as CampaignNo);
+  async assertCampaign(client: Queryable, raw: RawEntry, { no }: JournalEntry): Promise<void> {
+    const product = await this.sale.reader.productOf(numberOf(raw));
     if (product === null) return;
     const { rows } = await client.query('select 1 from campaigns where no = $1', [no]);
     if (rows.length === 0) throw new PostgresBehind(product, null);
@@ -72,11 +75,13 @@ export class RefusedEntries {
    * Compares the total that Redis had when it wrote this entry with the total in Postgres. The total in Redis is larger
    * only if Postgres lacks a restock. Then the unit exists and the promise is kept.
    */
-  async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry, no: number): Promise<void> {
+  async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry): Promise<void> {
+    const no = numberOf(raw);
     const redis = await this.#totalAt(product, raw.journalId, no);
     const { rows } = await client.query<{ total: number | null }>(
-      'select total_limit::float8 as total from campaigns where no = $1',
-      [no],
+      `select coalesce(b.total, c.total_limit)::float8 as total
+       from campaigns c left join campaign_buckets b on b.campaign_id = c.campaign_id and b.bucket = $2 where c.no = $1`,
+      [campaignOfNumber(no), bucketOfNumber(no)],
     );
     const postgres = rows[0]?.total ?? null;
     if (redis !== null && postgres !== null && redis > postgres) {
@@ -95,7 +100,10 @@ export class RefusedEntries {
       for (;;) {
         const entries = await journal.read(after, SCAN_BATCH);
         for (const { fields } of entries) {
-          if (fields.kind === 'restocked' && fields.no === String(no)) total -= Number(fields.delta);
+          if (fields.no !== String(no)) continue;
+          if (fields.kind === 'restocked') total -= Number(fields.delta);
+          if (fields.kind === 'moved_in') total -= Number(fields.units);
+          if (fields.kind === 'moved_out') total += Number(fields.units);
         }
         if (entries.length < SCAN_BATCH) break;
         after = entries.at(-1)?.journalId ?? after;
@@ -134,3 +142,6 @@ export class RefusedEntries {
     return true;
   }
 }
+
+/** The number of the campaign as Redis has it, with its bucket. */
+const numberOf = (raw: RawEntry) => Number(raw.fields.no) as CampaignNo;

@@ -3,6 +3,7 @@ import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
+import { TransferNotOut } from '../../shared/projection/write-buckets.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
@@ -101,6 +102,8 @@ export class JournalRelay {
       );
     } else if (error instanceof EngineUnavailable) {
       log.warn({ engine: error.engine, reason: error.message }, 'persisting failed; it will be retried');
+    } else if (error instanceof TransferNotOut) {
+      log.warn({ reason: error.message }, 'an entry waits for the journal of another shard');
     } else if (error instanceof ForeignHistory) {
       log.warn({ reason: error.message }, 'the journal of another history is not persisted');
     } else {

@@ -1,31 +1,49 @@
 import { randomUUID } from 'node:crypto';
-import { Webhook } from 'standardwebhooks';
 import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
+import type { PostResult } from '../../shared/contracts/post-result.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Tracing } from '../../shared/observability/tracing.js';
+import type { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import type {
   RetryLimits,
   Stretch,
   WebhookEndpoint,
   WebhookEndpoints,
 } from '../../shared/postgres/webhook-endpoints.js';
+import type { ParkedHead, WebhookParking } from '../../shared/postgres/webhook-parking.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import { EndpointConnection, type PostLimits } from '../../shared/webhooks/endpoint-connection.js';
+import { sendEvent } from '../../shared/webhooks/send-event.js';
 import type { Outbox } from './outbox.js';
-import { EndpointConnection, type PostLimits } from './post.js';
+import { endOfPost, startPost } from './trace-sent.js';
 
 const GONE = 410;
+/**
+ * Responses about the endpoint, not about one event, as redirects are: missing or wrong credentials, a wrong URL, too
+ * many requests, bad gateway, unavailable, gateway timeout.
+ */
+const OF_ENDPOINT: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 502, 503, 504]);
+/** If an endpoint responds so to one event as often as this, the event is parked, and another event is tried. */
+const ATTEMPTS_OF_ENDPOINT = 3;
 
 export type DeliverLimits = PostLimits & {
   webhookRetry: RetryLimits;
   webhookLeaseMs: number;
   webhookRunMs: number;
   webhookBatch: number;
+  webhookParkedSubjects: number;
+  webhookParkedEvents: number;
 };
 
 export type DeliverDeps = {
   outbox: Outbox;
   endpoints: WebhookEndpoints;
+  parking: WebhookParking;
+  attempts: WebhookAttempts;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing?: Tracing | null;
   log: Log;
   clock: Pick<RedisClock, 'nowMs'>;
   source: string;
@@ -33,29 +51,29 @@ export type DeliverDeps = {
   limits: DeliverLimits;
 };
 
-/** One run of deliveries to one endpoint. */
-type Run = DeliverDeps & { lease: string; connection: EndpointConnection };
+/** One run of deliveries to one endpoint. `end` is by `performance.now()`. */
+type Run = DeliverDeps & { lease: string; connection: EndpointConnection; end: number };
 
 /**
- * Sends one endpoint the events that it has not received, one after the other. Each is sent after the one before it was
- * delivered, so an endpoint that fails delays only its own events. The position of the endpoint moves after each
- * delivery. A crash in between delivers that one event again. The run ends when no event is left, at the first failure,
- * or when it has used its time.
+ * Sends one endpoint the events that it has not received, one after the other: first the retries of parked events that
+ * are due, then replays and new events. An event that the endpoint rejects is parked with the later events of its
+ * subject, and the run goes on with the others. If the endpoint itself fails, the run ends, and all events wait. The
+ * position of the endpoint moves after each delivery. A crash in between delivers that one event again.
  */
 export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<void> {
   const { endpoints, limits } = deps;
   const lease = randomUUID();
-  let endpoint = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
-  if (!endpoint) return;
+  const leased = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
+  if (!leased) return;
   const connection = new EndpointConnection(deps.allowPrivate, limits);
-  const run = { ...deps, lease, connection };
-  const end = performance.now() + limits.webhookRunMs;
+  const run = { ...deps, lease, connection, end: performance.now() + limits.webhookRunMs };
   try {
-    while (endpoint && performance.now() < end) {
+    let endpoint = await retryParked(run, leased);
+    while (endpoint && performance.now() < run.end) {
       const upTo = await deps.outbox.lastSeq();
       const stretch = await endpoints.nextStretch(endpoint, upTo);
       if (!stretch) return;
-      endpoint = await deliverStretch(run, endpoint, stretch, end);
+      endpoint = await deliverStretch(run, endpoint, stretch);
     }
   } finally {
     connection.close();
@@ -64,52 +82,122 @@ export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<
 }
 
 /** @returns the endpoint if it may receive more, else null */
-async function deliverStretch(
-  run: Run,
-  endpoint: WebhookEndpoint,
-  stretch: Stretch,
-  end: number,
-): Promise<WebhookEndpoint | null> {
-  const { outbox, endpoints, lease, limits } = run;
-  const events = await outbox.read({ ...stretch, types: endpoint.types }, limits.webhookBatch);
+async function retryParked(run: Run, endpoint: WebhookEndpoint): Promise<WebhookEndpoint | null> {
+  const { outbox, endpoints, parking, lease, limits } = run;
+  let current: WebhookEndpoint | null = endpoint;
+  while (current && performance.now() < run.end) {
+    const head = await parking.nextDue(endpoint.id);
+    if (!head) return current;
+    // Its endpoint may not want it any more.
+    const { types, campaignIds: campaigns } = current;
+    const [event] = await outbox.read({ after: head.seq - 1, upTo: head.seq, types, campaigns }, 1);
+    if (event) {
+      const result = await post(run, current, event);
+      if (!result.delivered) {
+        if (await isEndpointFailing(run, current, event, result)) return null;
+        await failParked(run, current, head, event, result);
+        current = await endpoints.extend(endpoint.id, lease, limits.webhookLeaseMs);
+        continue;
+      }
+      current = await endpoints.delivered(endpoint.id, lease, limits.webhookLeaseMs);
+      if (!current) return null;
+    }
+    await parking.remove(endpoint.id, head);
+  }
+  return current;
+}
+
+/** @returns the endpoint if it may receive more, else null */
+async function deliverStretch(run: Run, endpoint: WebhookEndpoint, stretch: Stretch): Promise<WebhookEndpoint | null> {
+  const { outbox, endpoints, parking, lease, limits } = run;
+  const { types, campaignIds: campaigns } = endpoint;
+  const events = await outbox.read({ ...stretch, types, campaigns }, limits.webhookBatch);
+  const parked = await parking.subjects(endpoint.id);
   let current: WebhookEndpoint | null = endpoint;
   for (const event of events) {
-    if (performance.now() >= end) return current;
-    if (!(await deliver(run, current, event))) return null;
-    current = await endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, event.seq, true);
+    if (performance.now() >= run.end) return current;
+    const delivered = await deliverOrPark(run, current, event, parked);
+    if (delivered === null) return null;
+    current = await endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, event.seq, delivered);
     if (!current) return null;
   }
   if (events.length === limits.webhookBatch) return current;
   return endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, stretch.upTo, false);
 }
 
-/** @returns whether the event was delivered. If not, the failure has been recorded, or the endpoint disabled */
-async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Promise<boolean> {
-  const { endpoints, metrics, log, lease } = run;
-  const body = cloudEvent(event, run.source);
-  const about = { endpoint: endpoint.id, event: event.id };
-  let error: string;
-  try {
-    const status = await run.connection.post(
-      endpoint.url,
-      signedHeaders(endpoint, event, body, new Date(run.clock.nowMs())),
-      body,
-    );
-    if (status >= 200 && status < 300) {
-      metrics.webhookDeliveries.inc({ outcome: 'delivered' });
-      return true;
+/**
+ * @param parked the subjects with parked events, which this function adds to
+ * @returns true = delivered, false = parked, null = the endpoint fails, which has been recorded
+ */
+async function deliverOrPark(
+  run: Run,
+  endpoint: WebhookEndpoint,
+  event: OutboxEvent,
+  parked: Map<string, number>,
+): Promise<boolean | null> {
+  const { endpoints, parking, metrics, log, lease, limits } = run;
+  const { subject, seq } = event;
+  const behind = parked.get(subject);
+  if (behind !== undefined) {
+    const total = [...parked.values()].reduce((sum, events) => sum + events, 0);
+    if (total >= limits.webhookParkedEvents) {
+      await endpoints.fail(endpoint.id, lease, 'too many events wait for failing ones', limits.webhookRetry);
+      return null;
     }
-    if (status === GONE) {
-      await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone');
-      metrics.webhookDeliveries.inc({ outcome: 'gone' });
-      log.warn(about, 'a webhook endpoint responded with 410 and was disabled');
-      return false;
-    }
-    error = `it responded with ${status}`;
-  } catch (thrown) {
-    error = thrown instanceof Error ? thrown.message : String(thrown);
+    await parking.parkBehind(endpoint.id, { subject, seq });
+    parked.set(subject, behind + 1);
+    return false;
   }
-  const failure = await endpoints.fail(endpoint.id, lease, error, run.limits.webhookRetry);
+  const result = await post(run, endpoint, event);
+  if (result.delivered) return true;
+  const mayPark = parked.size < limits.webhookParkedSubjects;
+  if (await isEndpointFailing(run, endpoint, event, result, mayPark)) return null;
+  await parking.parkFailed(endpoint.id, { subject, seq }, String(result.error), limits.webhookRetry);
+  parked.set(subject, 1);
+  metrics.webhookDeliveries.inc({ outcome: 'failed' });
+  log.warn(
+    { endpoint: endpoint.id, event: event.id, subject, reason: result.error },
+    'a webhook event was rejected; it and later events of its subject are retried apart from the others',
+  );
+  return false;
+}
+
+async function post(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Promise<PostResult> {
+  const body = cloudEvent(event, run.source);
+  const span = startPost(run.tracing ?? null, endpoint, event, run.source);
+  // The receiver continues the trace from the span of this call.
+  const trace = span?.traceparent ?? event.trace;
+  const result = await sendEvent(run.connection, endpoint, { ...event, trace, body }, run.clock.nowMs());
+  span?.end(endOfPost(result));
+  await run.attempts.insert(endpoint.id, event, result);
+  if (result.delivered) run.metrics.webhookDeliveries.inc({ outcome: 'delivered' });
+  return result;
+}
+
+/**
+ * Records a failure that concerns the endpoint: no response, a response about the endpoint, or 410.
+ * @param mayPark false = any failure concerns the endpoint, because too many subjects are parked
+ * @returns false = the failure concerns the event alone; nothing was recorded
+ */
+async function isEndpointFailing(
+  run: Run,
+  endpoint: WebhookEndpoint,
+  event: OutboxEvent,
+  { status, error }: PostResult,
+  mayPark = true,
+): Promise<boolean> {
+  const { endpoints, metrics, log, lease } = run;
+  const about = { endpoint: endpoint.id, event: event.id };
+  if (status === GONE) {
+    await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone');
+    metrics.webhookDeliveries.inc({ outcome: 'gone' });
+    log.warn(about, 'a webhook endpoint responded with 410 and was disabled');
+    return true;
+  }
+  const isAbout = status === null || status < 400 || OF_ENDPOINT.has(status);
+  const ofEndpoint = isAbout && (status === null || endpoint.attempts < ATTEMPTS_OF_ENDPOINT);
+  if (mayPark && !ofEndpoint) return false;
+  const failure = await endpoints.fail(endpoint.id, lease, String(error), run.limits.webhookRetry);
   metrics.webhookDeliveries.inc({ outcome: failure && !failure.enabled ? 'given_up' : 'failed' });
   if (failure && !failure.enabled)
     log.error({ ...about, reason: error }, 'a webhook endpoint failed for too long and was disabled');
@@ -118,20 +206,22 @@ async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent):
       { ...about, reason: error, attempts: failure?.attempts },
       'a webhook was not delivered; it will be retried',
     );
-  return false;
+  return true;
 }
 
-/**
- * Headers by Standard Webhooks. Every secret of the endpoint signs, so a receiver may switch to a new secret at any
- * time.
- */
-function signedHeaders(endpoint: WebhookEndpoint, event: OutboxEvent, body: string, now: Date): Record<string, string> {
-  return {
-    'content-type': 'application/cloudevents+json; charset=utf-8',
-    'user-agent': 'doorbuster',
-    'webhook-id': event.id,
-    'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
-    'webhook-signature': endpoint.secrets.map((secret) => new Webhook(secret).sign(event.id, now, body)).join(' '),
-    ...(event.trace ? { traceparent: event.trace } : {}),
-  };
+async function failParked(
+  { endpoints, parking, metrics, log, limits, lease }: Run,
+  { id }: WebhookEndpoint,
+  head: ParkedHead,
+  event: OutboxEvent,
+  { error }: PostResult,
+): Promise<void> {
+  const { attempts, givenUp } = await parking.fail(id, head, String(error), limits.webhookRetry);
+  const about = { endpoint: id, event: event.id, subject: head.subject, reason: error, attempts };
+  metrics.webhookDeliveries.inc({ outcome: givenUp ? 'given_up' : 'failed' });
+  if (givenUp) {
+    log.error(about, 'a webhook event failed for too long and waits for an operator');
+    // An endpoint that rejects all events is disabled, as one that does not respond.
+    await endpoints.disableSilent(id, lease, `failing too long: ${error}`, limits.webhookRetry.giveUpMs);
+  } else log.warn(about, 'a webhook event was rejected again; it will be retried');
 }

@@ -11,7 +11,13 @@ type Row = {
   data: Record<string, unknown>;
 };
 
-export type EventRange = { after: number; upTo: number; types: readonly string[] | null };
+export type EventRange = {
+  after: number;
+  upTo: number;
+  types: readonly string[] | null;
+  /** Ids of campaigns; null or left out = all. */
+  campaigns?: readonly string[] | null;
+};
 
 /** Table `outbox` and view `outbox_events`, for the stream and the webhooks. */
 export class Outbox {
@@ -24,11 +30,12 @@ export class Outbox {
   }
 
   /** Events after `after` and up to `upTo`, in order. */
-  async read({ after, upTo, types }: EventRange, limit: number): Promise<OutboxEvent[]> {
+  async read({ after, upTo, types, campaigns = null }: EventRange, limit: number): Promise<OutboxEvent[]> {
     const { rows } = await this.database.query<Row>(
       `select seq, event_id, type, subject, occurred_at, trace, data from outbox_events
-       where seq > $1 and seq <= $2 and ($3::text[] is null or type = any($3)) order by seq limit $4`,
-      [after, upTo, types, limit],
+       where seq > $1 and seq <= $2 and ($3::text[] is null or type = any($3))
+         and ($5::uuid[] is null or campaign_id = any($5)) order by seq limit $4`,
+      [after, upTo, types, limit, campaigns],
     );
     return rows.map(fromRow);
   }
@@ -57,7 +64,9 @@ export class Outbox {
   ): Promise<{ removed: number; skipped: number }> {
     const { rows } = await this.database.query<{ removed: number; skipped: number }>(
       `with sent as (
-         select least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled)) as seq
+         select least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled),
+           (select min(p.seq) - 1 from webhook_parked p join webhook_endpoints e using (endpoint_id)
+            where e.enabled and p.attempts > 0 and p.next_attempt_at < 'infinity')) as seq
        ), kafka as (
          select case when $4::float8 is null then null else
            coalesce((select last_seq from outbox_cursors where destination = 'kafka'), 0) end as seq

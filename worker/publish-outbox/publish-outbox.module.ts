@@ -1,6 +1,8 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
+import { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import type { Core } from '../core.js';
 import { deliverTo } from './deliver.js';
@@ -12,13 +14,13 @@ import { pruneOutbox } from './publish.js';
 export type Events = {
   publisher: EventPublisher;
   deliver: (endpointId: string) => Promise<void>;
-  /** Deletes old events that have been delivered. */
+  /** Deletes old events that have been delivered, and old records of deliveries. */
   prune: () => Promise<void>;
 };
 
 /** Publishes committed events to the event stream, to webhooks and to Kafka. */
 export function publishOutboxModule(core: Core): Events {
-  const { config, log, metrics, life, clock, database, shards, queues } = core;
+  const { config, log, metrics, tracing, life, clock, database, shards, queues } = core;
   const outbox = new Outbox(database);
   const stream = new EventStream(shards.home.filler.scripts, LIMITS.eventStreamLength);
   const cursors = new OutboxCursors(database);
@@ -26,9 +28,12 @@ export function publishOutboxModule(core: Core): Events {
     outbox,
     endpoints: new WebhookEndpoints(database),
     metrics,
+    tracing,
     source: config.eventSource,
     limits: LIMITS,
   };
+  // Prometheus sees an increase only in a series that it has seen before.
+  for (const outcome of ['given_up', 'gone']) metrics.webhookDeliveries.inc({ outcome }, 0);
   const publisher = new EventPublisher({
     ...deps,
     stream,
@@ -37,19 +42,28 @@ export function publishOutboxModule(core: Core): Events {
   });
   life.add('event publisher', { stop: () => publisher.stop() });
   addKafka(core, outbox, cursors);
+  const deliveries = {
+    parking: new WebhookParking(database),
+    attempts: new WebhookAttempts(database),
+    allowPrivate: config.webhookAllowPrivate,
+  };
   return {
     publisher,
-    deliver: (endpointId) => deliverTo(endpointId, { ...deps, log, clock, allowPrivate: config.webhookAllowPrivate }),
-    prune: () => pruneOutbox({ outbox, stream, kafka: config.kafka, metrics, log, limits: LIMITS }),
+    deliver: (endpointId) => deliverTo(endpointId, { ...deps, ...deliveries, log, clock }),
+    prune: async () => {
+      await pruneOutbox({ outbox, stream, kafka: config.kafka, metrics, log, limits: LIMITS });
+      await deliveries.parking.forgetPruned();
+      await deliveries.attempts.prune(LIMITS.webhookAttemptsKept);
+    },
   };
 }
 
 /** Sends to Kafka beside the other destinations. Neither the start nor the sale waits for it. */
-function addKafka({ config, log, metrics, life, shards }: Core, outbox: Outbox, cursors: OutboxCursors): void {
+function addKafka({ config, log, metrics, tracing, life, shards }: Core, outbox: Outbox, cursors: OutboxCursors): void {
   const { kafka } = config;
   if (!kafka) return;
   const publisher = new KafkaPublisher({
-    ...{ outbox, cursors, metrics, log, config: kafka, source: config.eventSource, limits: LIMITS },
+    ...{ outbox, cursors, metrics, tracing, log, config: kafka, source: config.eventSource, limits: LIMITS },
     // Loaded on use, because most installations have no Kafka.
     open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS, log),
   });

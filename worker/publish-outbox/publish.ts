@@ -1,10 +1,12 @@
 import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Tracing } from '../../shared/observability/tracing.js';
 import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
 import type { Outbox } from './outbox.js';
+import { traceSent } from './trace-sent.js';
 
 export type PublishDeps = {
   outbox: Outbox;
@@ -15,6 +17,8 @@ export type PublishDeps = {
   /** The position of Kafka; left out = there is no Kafka. */
   kafka?: Pick<OutboxCursors, 'find'>;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing?: Tracing | null;
   /** The `source` attribute of the CloudEvents. */
   source: string;
   limits: { publishBatch: number };
@@ -73,10 +77,11 @@ export async function publishToStream(deps: PublishDeps, upTo: number): Promise<
  * @returns null when the events were appended, else the last event of the stream
  */
 export async function appendToStream(
-  { stream, source, metrics }: PublishDeps,
+  { stream, source, metrics, tracing }: PublishDeps,
   events: readonly OutboxEvent[],
   after: number | null,
 ): Promise<number | null> {
+  const startMs = tracing ? performance.now() : 0;
   const last = await stream.append(
     events.map((event) => {
       const { seq, id, type, subject } = event;
@@ -84,8 +89,10 @@ export async function appendToStream(
     }),
     after,
   );
-  if (last === null) metrics.eventsPublished.inc(events.length);
-  return last;
+  if (last !== null) return last;
+  metrics.eventsPublished.inc(events.length);
+  if (tracing) traceSent(tracing, events, { destination: 'events', system: 'redis', source, startMs });
+  return null;
 }
 
 export type PruneDeps = {

@@ -1,5 +1,9 @@
 import { LIMITS } from '../../shared/config/limits.js';
-import { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import { bucketOfReservation } from '../../shared/domain/buckets.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { DividedSale } from '../../shared/ledger/divided.js';
+import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
+import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Processor } from '../../shared/queues/queues.js';
@@ -9,29 +13,42 @@ import { type ReconcileDeps, reconcileAll, reconcileCampaign } from './reconcile
 
 /** Compares Redis and Postgres: one campaign, whose result an operator may wait for, or all campaigns. */
 export function reconcileModule(
-  { shards, database, metrics, log }: Core,
-  { refill }: Pick<ReconcileDeps, 'refill'>,
+  { shards, sales, database, metrics, log }: Core,
+  { refill }: { refill: (campaign: StoredCampaign, reason: string, bucket: number) => Promise<void> },
 ): Processor<'reconcile'> {
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(shards.home.commands);
-  const depsOf = ({ index, sale, journal }: WorkerShard): ReconcileDeps => ({
+  const buckets = new CampaignBuckets(database);
+  const partOf = ({ index, sale, journal }: WorkerShard) => ({
     sale: sale.reader,
-    reservations: sale.reservations,
     journal,
     cursor: new JournalCursor(database, index, shards.all.length > 1),
+  });
+  const common = {
     redemptions: new RedemptionsTable(database),
     campaigns,
     database,
     metrics,
     log,
     settleMs: LIMITS.reconcileSettleMs,
-    refill,
-  });
+    // Each reservation is in the shard of its bucket.
+    reservations: {
+      rejournal: (product: ProductId, reservation: string, row: 'missing' | 'reserved') =>
+        sales.of(product, bucketOfReservation(reservation)).reservations.rejournal(product, reservation, row),
+    },
+    refill: async (campaign: StoredCampaign, reason: string) => {
+      for (let bucket = 0; bucket < campaign.buckets; bucket += 1) await refill(campaign, reason, bucket);
+    },
+  };
+  const depsOf = ({ id, productId, buckets: count }: StoredCampaign): ReconcileDeps => {
+    const parts = Array.from({ length: count }, (_, bucket) => partOf(shards.of(productId, bucket)));
+    const [home, ...others] = parts as [(typeof parts)[number], ...typeof parts];
+    return { ...common, ...home, ...(count > 1 ? { sale: new DividedSale(parts, buckets, id), others } : {}) };
+  };
   return async ({ productId, answerTo }) => {
-    if (!productId) return reconcileAll((product) => depsOf(shards.of(product)), campaigns, metrics);
+    if (!productId) return reconcileAll(depsOf, campaigns, metrics);
     const campaign = await campaigns.find(productId);
-    const result =
-      campaign && (await reconcileCampaign(depsOf(shards.of(campaign.productId)), campaign, { refill: true }));
+    const result = campaign && (await reconcileCampaign(depsOf(campaign), campaign, { refill: true }));
     if (answerTo) await results.put(answerTo, result);
   };
 }

@@ -2,7 +2,14 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { compareLedger, type LedgerDeps, lacksRestock, sameStock, settle } from '../../shared/ledger/compare.js';
+import {
+  compareLedger,
+  LACKS_REDUCTION,
+  type LedgerDeps,
+  lacksRestock,
+  sameStock,
+  settle,
+} from '../../shared/ledger/compare.js';
 import { isMissingPlace, isPlace } from '../../shared/ledger/compare-lines.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -31,9 +38,10 @@ export type ReconcileDeps = LedgerDeps & {
 /**
  * Compares a campaign unit by unit, repairs the differences that are provably safe to repair, and compares again.
  *
- * Two repairs are safe at any time. A reservation that is in Redis and never reached Postgres is journaled again, and
+ * Three repairs are safe at any time. A reservation that is in Redis and never reached Postgres is journaled again, and
  * Postgres accepts or rejects it. A reservation that ended in Redis but is still reserved in Postgres is ended there
- * too, because a reservation leaves `reserved` only by a real event. Rows that only Postgres has, and wrong counters,
+ * too, because a reservation leaves `reserved` only by a real event. Units that a reservation gave back in Redis are
+ * given back in Postgres, because its quantity only decreases. Rows that only Postgres has, and wrong counters,
  * are repaired by filling the campaign from Postgres. During that, all requests get 503 for a moment, so only an
  * operator asks for it (`refill`).
  *
@@ -87,13 +95,13 @@ async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Prom
  * unit and every place in line.
  */
 export async function reconcileAll(
-  depsOf: (product: ProductId) => ReconcileDeps,
+  depsOf: (campaign: StoredCampaign) => ReconcileDeps,
   campaigns: Pick<CampaignsTable, 'live'>,
   metrics: Metrics,
 ): Promise<void> {
   let drift = 0;
   for (const campaign of await campaigns.live()) {
-    const deps = depsOf(campaign.productId);
+    const deps = depsOf(campaign);
     try {
       if (!(await countersDiffer(deps, campaign)) || !(await countersDiffer(deps, campaign))) continue;
       drift += (await reconcileCampaign(deps, campaign, { refill: false })).drift;
@@ -122,9 +130,11 @@ async function journalAgain(
   let entries = 0;
   for (const difference of differences) {
     const { reservation, redis, postgres } = difference;
-    const behind = redis !== null && (postgres === null || postgres === 'reserved');
+    const hasMoreUnits = difference.why === LACKS_REDUCTION;
+    const behind = redis !== null && (postgres === null || postgres === 'reserved' || hasMoreUnits);
     if (reservation === null || !behind || isPlace(difference)) continue;
-    const outcome = await deps.reservations.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
+    const row = postgres === null ? 'missing' : hasMoreUnits ? 'more_units' : 'reserved';
+    const outcome = await deps.reservations.rejournal(product, reservation, row);
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }
   return entries;

@@ -16,9 +16,9 @@ function nothingKnown(): KnownRows {
   };
 }
 
-function known(status: string, changedMs: number, dueMs: number): KnownRows {
+function known(status: string, changedMs: number, dueMs: number, qty = 1): KnownRows {
   const rows = nothingKnown();
-  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, changedMs, dueMs });
+  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, qty, changedMs, dueMs });
   return rows;
 }
 
@@ -60,6 +60,30 @@ const redeemed = (at: number, record?: string) =>
   });
 const released = (at: number) =>
   raw({ kind: 'released', reservation: RESERVATION, at: String(at), reason: '', trace: '' });
+const extended = (at: number, due: number, record?: string) =>
+  raw({
+    kind: 'extended',
+    reservation: RESERVATION,
+    at: String(at),
+    due: String(due),
+    trace: '',
+    ...(record ? { record } : {}),
+  });
+const reduced = (ending: string, qty: number, record?: string) =>
+  raw({
+    kind: 'reduced',
+    reservation: RESERVATION,
+    at: '8000',
+    before: '3',
+    qty: String(qty),
+    ending,
+    released: String(ending === 'released' ? 3 - qty : 0),
+    refunded: String(ending === 'released' ? 0 : 3 - qty),
+    burned: '0',
+    reason: '',
+    trace: '',
+    ...(record ? { record } : {}),
+  });
 const queued = (line: number) =>
   raw({
     kind: 'queued',
@@ -96,6 +120,51 @@ describe('adaptEntries', () => {
     const { kinds, entries } = adapt([redeemed(2_000, record)], nothingKnown());
     expect(kinds).toEqual(['reserved', 'redeemed']);
     expect(entries[0]).toMatchObject({ user: 'ann', order: 'order-1', lineNo: 4, dueMs: 9_000, state: 'reserved' });
+  });
+
+  it('extends a reservation, so that a later payment finds it', () => {
+    const held = () => known('reserved', 1_000, 9_000);
+    expect(adapt([extended(8_000, 19_000), redeemed(10_000)], held()).kinds).toEqual(['extended', 'redeemed']);
+    expect(adapt([redeemed(10_000)], held()).kinds).toEqual(['expired', 'redeemed']);
+    expect(adapt([extended(8_000, 19_000)], known('reserved', 1_000, 19_000)).kinds).toEqual([]);
+    expect(adapt([extended(8_000, 19_000)], known('released', 8_500, 9_000)).kinds).toEqual([]);
+    const { entries } = adapt([extended(8_000, 19_000, 'reserved|ann|1|1|19000|0|order-1|')], nothingKnown());
+    expect(entries).toMatchObject([{ kind: 'reserved', dueMs: 19_000 }]);
+    expect(adapt([extended(8_000, 19_000)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
+  });
+
+  it('gives back units that Postgres has, once, unless the reservation has ended', () => {
+    const held = known('reserved', 1_000, 9_000, 3);
+    const twice = [reduced('released', 2), reduced('released', 1), reduced('released', 2)];
+    expect(adapt(twice, held).entries).toMatchObject([{ qty: 2 }, { qty: 1 }]);
+    expect(adapt([reduced('released', 2)], known('reserved', 1_000, 9_000, 2)).kinds).toEqual([]);
+    expect(adapt([reduced('released', 2)], known('released', 8_500, 9_000, 3)).kinds).toEqual([]);
+    expect(adapt([reduced('refunded', 2)], known('redeemed', 2_000, 9_000, 3)).kinds).toEqual(['reduced']);
+    expect(adapt([reduced('released', 2)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
+  });
+
+  it('brings a reservation, and its payment, with the units that it gave back', () => {
+    const released = adapt([reduced('released', 2, 'reserved|ann|2|1|9000|0|order-1||1,0,0')], nothingKnown());
+    expect(released.entries).toMatchObject([{ kind: 'reserved', qty: 2 }, { kind: 'reduced' }]);
+    const refunded = adapt([reduced('refunded', 2, 'redeemed|ann|2|1|9000|0|order-1||0,1,0')], nothingKnown());
+    expect(refunded.entries).toMatchObject([{ kind: 'reserved', qty: 2 }, { kind: 'redeemed' }, { kind: 'reduced' }]);
+  });
+
+  it('brings the payment of a reservation that Postgres has without it, when a part of it was refunded', () => {
+    const refund = reduced('refunded', 2, 'redeemed|ann|2|1|9000|0|order-1||0,1,0');
+    const held = known('reserved', 1_000, 9_000, 3);
+    expect(adapt([refund, refund], held).entries).toMatchObject([
+      { kind: 'redeemed', reacquired: false, slot: 1 },
+      { kind: 'reduced', qty: 2 },
+    ]);
+    for (const ended of ['released', 'expired']) {
+      const late = reduced('refunded', 2, 'reacquired|ann|2|2|9000|0|order-1||0,1,0');
+      expect(adapt([late], known(ended, 5_000, 4_000, 3)).entries).toMatchObject([
+        { kind: 'redeemed', reacquired: true, slot: 2 },
+        { kind: 'reduced', qty: 2 },
+      ]);
+    }
+    expect(adapt([refund], known('refunded', 8_500, 9_000, 3)).kinds).toEqual([]);
   });
 
   it('rejects a change of an unknown reservation', () => {

@@ -3,7 +3,14 @@ import type { Queryable } from '../../shared/postgres/pool.js';
 import { decodeReservation } from '../../shared/sale/reservation-record.js';
 
 /** Row of a reservation in Postgres. `changedMs`: when it last changed. `dueMs`: 0 = nothing to pay. */
-type KnownReservation = { no: number; status: string; burned: boolean; changedMs: number; dueMs: number };
+type KnownReservation = {
+  no: number;
+  status: string;
+  burned: boolean;
+  qty: number;
+  changedMs: number;
+  dueMs: number;
+};
 type KnownTicket = { reservation: string; status: string };
 
 /** The rows in Postgres that a chunk of entries refers to. */
@@ -20,6 +27,8 @@ export type KnownRows = {
 export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reason: string }[] };
 
 type Change = EntryOf<'redeemed' | 'released' | 'expired' | 'voided' | 'refunded'>;
+/** Entries that are saved with the record of their reservation. */
+type Recorded = Change | EntryOf<'extended' | 'reduced'>;
 
 /**
  * Adapts entries that Redis lost to the rows in Postgres, so that they can be written like a usual batch:
@@ -57,6 +66,10 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
     case 'voided':
     case 'refunded':
       return adaptChange(entry, raw, known, entries);
+    case 'extended':
+      return adaptExtended(entry, raw, known, entries);
+    case 'reduced':
+      return adaptReduced(entry, raw, known, entries);
     case 'queued':
       return adaptQueued(entry, known, entries);
     case 'left': {
@@ -71,6 +84,9 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
       if (!known.reservations.has(entry.reservation)) return 'Postgres has no such reservation';
       entries.push(entry);
       return null;
+    case 'sealed':
+    case 'moved_out':
+    case 'moved_in':
     case 'answered':
     case 'line_closed':
     case 'status':
@@ -96,6 +112,60 @@ function adaptChange(entry: Change, raw: RawEntry, known: KnownRows, entries: Jo
   }
   const changed = known.reservations.get(entry.reservation);
   if (changed) Object.assign(changed, { status: statusAfter(entry), changedMs: entry.atMs });
+  entries.push(entry);
+  return null;
+}
+
+/** Extends a reservation, unless Postgres has this deadline already, or the reservation has ended since. */
+function adaptExtended(
+  entry: EntryOf<'extended'>,
+  raw: RawEntry,
+  known: KnownRows,
+  entries: JournalEntry[],
+): string | null {
+  const row = known.reservations.get(entry.reservation);
+  if (!row) {
+    // The record has the new deadline.
+    const reserved = reservationBehind(entry, raw);
+    if (!reserved) return 'Postgres has no such reservation';
+    entries.push(reserved);
+    remember(known, reserved);
+  } else if (row.status === 'reserved' && row.dueMs < entry.dueMs) {
+    row.dueMs = entry.dueMs;
+    entries.push(entry);
+  }
+  return null;
+}
+
+/**
+ * Gives back units, unless Postgres has this already, or the reservation has ended since. Only paid units are refunded,
+ * so a payment that Postgres lacks is added: the process that acknowledged it may be gone.
+ */
+function adaptReduced(
+  entry: EntryOf<'reduced'>,
+  raw: RawEntry,
+  known: KnownRows,
+  entries: JournalEntry[],
+): string | null {
+  const isPaid = entry.ending !== 'released';
+  let row = known.reservations.get(entry.reservation);
+  if (row && row.qty <= entry.qty) return null;
+  // The record has the units that are left.
+  const behind = !row || (isPaid && row.status !== 'redeemed') ? reservationBehind(entry, raw) : null;
+  if (!row) {
+    if (!behind) return 'Postgres has no such reservation';
+    entries.push(behind);
+    remember(known, behind);
+    row = known.reservations.get(entry.reservation) as KnownReservation;
+  }
+  if (isPaid && behind && ['reserved', 'released', 'expired'].includes(row.status)) {
+    const { journalId, no, atMs, reservation, trace } = entry;
+    const paid = { kind: 'redeemed', slot: behind.slot, reacquired: row.status !== 'reserved', payment: '' } as const;
+    entries.push({ ...paid, journalId, no, atMs, reservation, trace });
+    Object.assign(row, { status: 'redeemed', changedMs: atMs });
+  }
+  if (row.status !== 'redeemed' && (isPaid || row.status !== 'reserved')) return null;
+  row.qty = entry.qty;
   entries.push(entry);
   return null;
 }
@@ -136,14 +206,14 @@ function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: 
 }
 
 function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
-  const { no, reservation, state, atMs, dueMs, lineNo } = entry;
-  known.reservations.set(reservation, { no, status: state, burned: false, changedMs: atMs, dueMs });
+  const { no, reservation, state, atMs, dueMs, lineNo, qty } = entry;
+  known.reservations.set(reservation, { no, status: state, burned: false, qty, changedMs: atMs, dueMs });
   const ticket = known.tickets.get(`${no}/${lineNo}`);
   if (ticket) ticket.status = 'promoted';
 }
 
 /** Decodes the changed reservation from the record that was saved with the entry; null = no record was saved. */
-function reservationBehind(entry: Change, { fields }: RawEntry): EntryOf<'reserved'> | null {
+function reservationBehind(entry: Recorded, { fields }: RawEntry): EntryOf<'reserved'> | null {
   if (!fields.record) return null;
   const { user, qty, slot, dueMs, lineNo, orderId, code } = decodeReservation(fields.record);
   return {
@@ -182,7 +252,7 @@ export async function readKnownRows(client: Queryable, entries: readonly Journal
     'lineNo' in entry && entry.lineNo > 0 ? [{ no: entry.no, lineNo: entry.lineNo }] : [],
   );
   const reservations = await client.query<KnownReservation & { id: string }>(
-    `select r.redemption_id as id, c.no, r.status, r.burned,
+    `select r.redemption_id as id, c.no, r.status, r.burned, r.qty,
        (extract(epoch from greatest(r.reserved_at, r.redeemed_at, r.released_at, r.refunded_at)) * 1000)::float8 as "changedMs",
        coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
      from redemptions r join campaigns c using (campaign_id)

@@ -6,6 +6,7 @@ import type { History } from '../../shared/postgres/journal-histories.js';
 import { constraintOf, type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { withCampaignTotals } from '../../shared/projection/campaign-totals.js';
 import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/projection/events-of-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
@@ -95,8 +96,9 @@ async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: rea
   await deps.cursor.lockWrites(client);
   const decoded = raws.map(decodeEntry);
   const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
-  await writeProjection(client, projectEntries(adapted.entries));
-  await insertEvents(client, eventsOf(adapted.entries));
+  const entries = await withCampaignTotals(client, adapted.entries);
+  await writeProjection(client, projectEntries(entries));
+  await insertEvents(client, eventsOf(entries));
   for (const { raw, reason } of adapted.rejected) await reject(deps, client, raw, reason);
   await deps.recovered.markApplied(
     client,

@@ -1,4 +1,5 @@
 import type { IdempotencyKey, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
+import type { MovedCodes } from '../../shared/postgres/campaign-buckets.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { packRecord } from '../../shared/redis/record-format.js';
 import { HOLDER } from '../../shared/redis/record-formats.js';
@@ -73,6 +74,17 @@ export class CampaignRestore {
   /** Marks codes as used. */
   async codes(numbers: readonly number[]): Promise<void> {
     await this.#write('codes', [keys.usedCodes(this.product)], numbers, (number) => [number]);
+  }
+
+  /**
+   * Marks the codes of a pool that other buckets have. It comes before `codes`.
+   * @param codes of the campaign. @param moved how the codes of the bucket differ from those at home there
+   */
+  async ownCodes(bucket: number, buckets: number, codes: number, moved: MovedCodes): Promise<void> {
+    const keyNames = [keys.usedCodes(this.product)];
+    await this.fill.write(this.token, 'homes', keyNames, [bucket, buckets, codes]);
+    await this.#write('gained_codes', keyNames, moved.gained, (number) => [number]);
+    await this.codes(moved.given);
   }
 
   async answers(answers: readonly { user: string; key: string; answer: string; ttlMs: number }[]): Promise<void> {

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
 import type { Core, WorkerShard } from '../core.js';
+import { PlannedOutages } from './planned-outages.js';
 import { preheat } from './preheat.js';
 import { Recovery, type RecoveryDeps } from './recovery.js';
 import { RedisFill } from './redis-fill.js';
+import type { BucketPartOf } from './restore-campaign.js';
 
 /**
  * How long the start waits for Redis to be in service. If a datastore is away, the worker starts without it and begins
@@ -16,9 +19,9 @@ const SERVICE_WAIT_MS = 3_000;
 
 export type Refilling = {
   /** Fills one campaign from Postgres; Redis is out of service meanwhile. */
-  refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
-  /** Loads a campaign that Redis lacks. */
-  preheat: (campaign: StoredCampaign) => Promise<void>;
+  refill: (campaign: StoredCampaign, reason: string, bucket: number) => Promise<void>;
+  /** Loads a campaign that a shard lacks, or the bucket of it that the shard has. */
+  preheat: (campaign: StoredCampaign, shard: number) => Promise<void>;
 };
 
 type Persisting = {
@@ -42,10 +45,11 @@ export function recoveryModule(core: Core, persists: readonly Persisting[]): Ref
     },
     quiet: async () => void (await Promise.all(all.map(({ recovery }) => recovery.stop()))),
   });
-  const of = (campaign: StoredCampaign) => all[core.shards.of(campaign.productId).index] as (typeof all)[number];
+  const of = (shard: number) => all[shard] as (typeof all)[number];
   return {
-    refill: (campaign, reason) => of(campaign).recovery.refill(campaign, reason),
-    preheat: (campaign) => of(campaign).preheat(campaign),
+    refill: (campaign, reason, bucket) =>
+      of(core.shards.of(campaign.productId, bucket).index).outages.refill(campaign, reason),
+    preheat: (campaign, shard) => of(shard).preheat(campaign),
   };
 }
 
@@ -54,9 +58,15 @@ export function createRecovery(
   { name, config, metrics, database, lockDatabase, shards }: Core,
   { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, has }: WorkerShard,
   persist: Persisting,
-): { recovery: Recovery; preheat: Refilling['preheat'] } {
+): { recovery: Recovery; outages: PlannedOutages; preheat: (campaign: StoredCampaign) => Promise<void> } {
   const campaigns = new CampaignsTable(database);
-  const recovery = new Recovery({
+  const buckets = new CampaignBuckets(database);
+  const partOf: BucketPartOf = async ({ id, productId, buckets: count }) => {
+    const bucket = count > 1 ? shards.map.bucketIn(productId, index) : null;
+    return bucket === null ? null : buckets.part(id, bucket);
+  };
+  const deps: RecoveryDeps = {
+    partOf,
     database,
     sale: filler,
     log,
@@ -79,10 +89,16 @@ export function createRecovery(
       return clock.nowMs();
     },
     metrics,
-  });
-  const refill: Refilling['refill'] = (campaign, reason) => recovery.refill(campaign, reason);
+  };
+  const outages = new PlannedOutages(deps);
+  const refill = (campaign: StoredCampaign, reason: string) => outages.refill(campaign, reason);
   const drain = async () => void (await persist.upTo(await journal.lastId()));
-  return { recovery, preheat: (campaign) => preheat({ database, campaigns, sale, drain, refill }, campaign) };
+  const recovery = new Recovery(deps);
+  return {
+    recovery,
+    outages,
+    preheat: (campaign) => preheat({ database, campaigns, partOf, sale, drain, refill }, campaign),
+  };
 }
 
 /** Waits until all shards are in service, at most `limitMs`. */

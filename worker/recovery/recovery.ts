@@ -4,22 +4,21 @@ import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
-import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
 import type { Journal } from '../../shared/redis/journal.js';
-import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
 import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
 import { lookAt } from './look.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
-import type { RedisFill } from './redis-fill.js';
-import { restoreCampaign } from './restore-campaign.js';
+import { type RedisFill, tokenOf } from './redis-fill.js';
+import { type BucketPartOf, restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
 /** How often the worker checks Redis: while it is in service, and while it is not. */
@@ -34,8 +33,9 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   /** Provides the connection that holds the recovery lock. */
   lockDatabase: Database;
   campaigns: CampaignsTable;
-  /** Whether a campaign is in this shard. */
+  /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
+  partOf: BucketPartOf;
   cursor: JournalCursor;
   histories: JournalHistories;
   recovered: RecoveredEntries;
@@ -52,9 +52,6 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   metrics: Metrics;
   log: Log;
 };
-
-/** A shard that is out of service for good. */
-export type Retired = { token: string; generation: number | null };
 
 /**
  * Keeps Redis and Postgres on one history. After every change of server it verifies that Redis has everything that
@@ -107,123 +104,6 @@ export class Recovery {
       default:
         return diagnosis satisfies never;
     }
-  }
-
-  /** Fills one campaign from Postgres although Redis is in service. Every call gets 503 for that moment. */
-  async refill(campaign: StoredCampaign, reason: string): Promise<void> {
-    const { deps } = this;
-    const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await lookAt(this.deps);
-      const { epoch } = look;
-      if (epoch === null || diagnose(look).kind !== 'in_service') {
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
-      }
-      deps.log.warn({ campaign: campaign.productId, reason }, 'a campaign is refilled from Postgres');
-      const token = tokenOf(deps.processId, epoch.generation);
-      await this.#retire(token);
-      await this.#restore([campaign], token, assertHeld);
-      await deps.fill.end(token, epoch);
-    });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-  }
-
-  /**
-   * Gives a campaign away: takes the shard out of service, persists its journal, lets `give` put the campaign into
-   * another shard, and begins a new history without the campaign in the transaction that `record`s the move. A worker
-   * that has recovered the shard meanwhile, and a process that cannot read Postgres, thus never use an old place.
-   * @param record gets that transaction @param learned resolves when every live process knows the move
-   * @throws EngineUnavailable when the shard is not in service, or another worker recovers it
-   * @throws LockLost when another worker has recovered the shard meanwhile; nothing has moved
-   */
-  async giveAway(
-    keyNames: readonly string[],
-    {
-      give,
-      record,
-      learned,
-    }: {
-      give: () => Promise<void>;
-      record: (client: Queryable) => Promise<void>;
-      learned: () => Promise<void>;
-    },
-  ): Promise<void> {
-    const { deps } = this;
-    const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await lookAt(deps);
-      const { epoch, server } = look;
-      if (epoch === null || diagnose(look).kind !== 'in_service')
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
-      const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
-      const token = tokenOf(deps.processId, generation);
-      await this.#retire(token);
-      try {
-        await give();
-        assertHeld();
-        await this.#recordAs({ generation, server }, epoch.generation, record);
-      } catch (error) {
-        // Nothing has moved, so the shard goes on as it was, unless another worker has begun to recover it.
-        await deps.fill.end(token, epoch).catch(() => {});
-        throw error;
-      }
-      await this.#unsaved.untilReported(generation);
-      await learned();
-      // The token may have expired, because the work was not here. The lock keeps other workers away.
-      assertHeld();
-      await deps.fill.begin(token);
-      await deps.fill.write(token, 'remove', keyNames);
-      await deps.fill.end(token, { generation, server });
-      await deps.histories.open(generation);
-      await deps.watch.beat();
-    });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-  }
-
-  /** Removes what an interrupted move has left of a campaign that is in another shard. */
-  async discard({ productId }: StoredCampaign): Promise<void> {
-    const { deps } = this;
-    const done = await this.#lock.hold(async () => {
-      if (deps.has(productId)) return;
-      const keyNames = [...campaignKeys(productId), keys.payments(productId)];
-      await deps.sale.scripts.redis.unlink(...keyNames);
-    });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-  }
-
-  /** @throws LockLost when the shard has another history than the one that was retired */
-  #recordAs(next: Epoch, retired: number, record: (client: Queryable) => Promise<void>): Promise<void> {
-    const { database, cursor, histories } = this.deps;
-    return database.transaction(async (client) => {
-      const { cursor: afterId, generation } = await cursor.lockWithHistory(client);
-      const begun = generation === retired && (await histories.begin(client, { ...next, afterId }, 'a campaign moved'));
-      if (!begun) throw new LockLost('another worker has recovered the shard meanwhile; nothing has moved');
-      await record(client);
-    });
-  }
-
-  /**
-   * Takes the shard out of service for good, and persists its journal. Repeating it is harmless.
-   * @returns the token with which the caller may write to this shard, and its last generation (null = none)
-   * @throws EngineUnavailable when Postgres lacks entries, or another worker recovers the shard
-   */
-  async retire(): Promise<Retired> {
-    let retired: Retired = { token: '', generation: null };
-    const done = await this.#lock.hold(async () => {
-      const look = await lookAt(this.deps);
-      if (look.epoch !== null && diagnose(look).kind !== 'in_service')
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
-      const generation = look.postgres.latest?.generation ?? null;
-      retired = { token: tokenOf(this.deps.processId, generation ?? 0), generation };
-      await this.#retire(retired.token);
-    });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-    return retired;
-  }
-
-  async #retire(token: string): Promise<void> {
-    const { fill, drain, journal } = this.deps;
-    await fill.begin(token);
-    // No unit changes from here on, so the journal is complete now.
-    await drain((await journal.position()).lastId, true);
   }
 
   async #diagnose(): Promise<Diagnosis | null> {
@@ -303,7 +183,7 @@ export class Recovery {
       const all = (await deps.campaigns.toRestore()).filter(({ productId }) => deps.has(productId));
       const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
-      await this.#restore(concerned, token, assertHeld);
+      await restoreCampaigns(deps, concerned, token, assertHeld);
       await deps.fill.end(token, epoch);
       this.#report('refilled', diagnosis.reason, generation, began, {
         campaigns: concerned.length,
@@ -327,16 +207,6 @@ export class Recovery {
     if (before === null || (await journal.lastId()) === lastId) return;
     await fill.end(token, before);
     throw new LockLost('entries were appended meanwhile');
-  }
-
-  async #restore(campaigns: readonly StoredCampaign[], token: string, assertHeld: () => void): Promise<void> {
-    const now = await this.deps.nowMs();
-    for (const { productId } of campaigns) {
-      assertHeld();
-      // Read again, because the drain may have changed the status and the total.
-      const newest = await this.deps.campaigns.find(productId);
-      if (newest) await restoreCampaign(this.deps, newest, now, token);
-    }
   }
 
   #report(kind: string, reason: string, generation: number, began: number, fields: Record<string, number>): void {
@@ -398,8 +268,4 @@ export class Recovery {
 
 function isFirstStart({ reason }: Extract<Diagnosis, { kind: 'recover' }>): boolean {
   return reason === FIRST_START;
-}
-
-function tokenOf(processId: string, generation: number): string {
-  return `${processId}-${generation}`;
 }

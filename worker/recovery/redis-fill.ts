@@ -11,7 +11,17 @@ import {
 
 const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, journal: keys.journal };
 
-export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers' | 'orders' | 'payments';
+export type FillAction =
+  | 'remove'
+  | 'reservations'
+  | 'people'
+  | 'holders'
+  | 'codes'
+  | 'homes'
+  | 'gained_codes'
+  | 'answers'
+  | 'orders'
+  | 'payments';
 
 /**
  * Fills a Redis that is out of service. The worker that began last holds the token. A write of any other worker, for
@@ -62,4 +72,9 @@ export class RedisFill {
       args: { expected: expected ? encodeEpoch(expected) : '', next_epoch: encodeEpoch(next), last_id: lastId },
     });
   }
+}
+
+/** The token with which a process fills the Redis of a generation. */
+export function tokenOf(processId: string, generation: number): string {
+  return `${processId}-${generation}`;
 }

@@ -1,8 +1,11 @@
 import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
+import { bucketOfReservation, bucketOfResponse, homeCodes } from '../../shared/domain/buckets.js';
+import type { BucketPart } from '../../shared/domain/campaign.js';
 import { isDerivedFingerprint } from '../../shared/domain/device.js';
 import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
-import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
@@ -15,7 +18,39 @@ import { RedisFill } from './redis-fill.js';
 /** Rows in one round trip. They take about 2 ms in Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
 
-export type RestoreDeps = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
+/** The bucket of a divided campaign that this shard has, with its counters in Postgres. */
+type RestoredPart = Awaited<ReturnType<CampaignBuckets['part']>>;
+/** Returns null for a campaign that is not divided. */
+export type BucketPartOf = (campaign: StoredCampaign) => Promise<RestoredPart | null>;
+
+export type RestoreDeps = {
+  database: Database;
+  /** Undefined = no campaign is divided. */
+  partOf?: BucketPartOf;
+  sale: SaleStore;
+  log: Log;
+  idempotencyTtlMs: number;
+};
+
+/**
+ * Fills Redis with campaigns from Postgres, one after the other.
+ * @param token the one with which this worker has begun to fill Redis
+ * @throws FencedOut @throws LockLost
+ */
+export async function restoreCampaigns(
+  deps: RestoreDeps & { campaigns: CampaignsTable; nowMs: () => Promise<number> },
+  campaigns: readonly StoredCampaign[],
+  token: string,
+  assertHeld: () => void,
+): Promise<void> {
+  const now = await deps.nowMs();
+  for (const { productId } of campaigns) {
+    assertHeld();
+    // Read again, because the drain may have changed the status and the total.
+    const newest = await deps.campaigns.find(productId);
+    if (newest) await restoreCampaign(deps, newest, now, token);
+  }
+}
 
 /**
  * Fills Redis with one campaign from Postgres. A closed campaign without held units is restored as archived. For any
@@ -39,6 +74,8 @@ export async function restoreCampaign(
     campaign.productId,
     campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
   );
+  const part = (await deps.partOf?.(campaign)) ?? null;
+  const own = ownRows(campaign, part);
   const people = new Map<string, SeatedPerson>();
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
@@ -47,23 +84,25 @@ export async function restoreCampaign(
   const remember = async (rows: readonly Answered[]) => {
     const some = stillRemembered(rows, deps.idempotencyTtlMs, nowMs);
     await restore.answers(some);
-    await names.keep(some, deps.idempotencyTtlMs);
+    await names.keep(new Map([[campaign.no, some]]), deps.idempotencyTtlMs);
   };
 
   await restore.clear();
+  if (part && campaign.type === 'pool') await restoreOwnCodes(deps, restore, campaign, part.part);
   const { orderMemoryMs } = deps.sale.limits;
   for await (const rows of snapshot.orders(BATCH_ROWS, nowMs - orderMemoryMs)) {
-    await restore.orders(rows.flatMap((row) => claimOf(row, nowMs - orderMemoryMs)));
+    await restore.orders(rows.filter(own.reservation).flatMap((row) => claimOf(row, nowMs - orderMemoryMs)));
   }
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
     // A closed campaign cannot be restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
-    if (mayRemember) await remember(await snapshot.restocks());
-    await loadArchived(deps.sale, campaign, nowMs, token);
+    if (mayRemember) await remember((await snapshot.restocks()).filter(own.answer));
+    await loadArchived(deps.sale, campaign, part, nowMs, token);
     return;
   }
-  for await (const rows of snapshot.reservations(BATCH_ROWS)) {
+  for await (const all of snapshot.reservations(BATCH_ROWS)) {
+    const rows = all.filter(({ id }) => own.reservation({ reservation: id }));
     reservations += rows.length;
     const records = new Map<string, ReservationRecord>();
     for (const row of rows) {
@@ -73,12 +112,18 @@ export async function restoreCampaign(
       people.set(row.user, withReservation(people.get(row.user), row));
     }
     await restore.reservations(records);
-    await restore.payments(rows.flatMap(({ id, payments }) => (payments.length > 0 ? [[id, payments] as const] : [])));
-    await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
+    const paid = rows.filter(({ payments }) => payments.length > 0);
+    // An empty list marks an extension.
+    const extended = rows.filter((row) => row.extended && row.status === 'reserved');
+    await restore.payments([...paid, ...extended].map(({ id, payments }) => [id, payments] as const));
+    // In a bucket, those of the other buckets too: after a failure one of them may use a code of this bucket.
+    const used = part ? all.map(recordOf) : [...records.values()];
+    await restore.codes(used.flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }
   const closed = campaign.status === 'closed';
-  for await (const tickets of snapshot.tickets(BATCH_ROWS)) {
+  for await (const all of snapshot.tickets(BATCH_ROWS)) {
+    const tickets = all.filter(own.reservation);
     for (const ticket of tickets) {
       known.lastLineNo = Math.max(known.lastLineNo, ticket.lineNo);
       if (ticket.status === 'waiting') known.waiting += 1;
@@ -88,7 +133,7 @@ export async function restoreCampaign(
     await restore.holders(tickets.flatMap(holderOf));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
-  for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
+  for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows.filter(own.answer));
   const entries = [...people];
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
     const some = entries.slice(start, start + BATCH_ROWS);
@@ -97,7 +142,9 @@ export async function restoreCampaign(
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
-  await deps.sale.campaigns.load(campaign, known, null, token);
+  // Bucket 0 draws the numbers of the whole line.
+  if (part?.part.bucket === 0) known.lastLineNo = Math.max(known.lastLineNo, part.lastLineNo);
+  await deps.sale.campaigns.load(campaign, known, null, token, part?.part ?? null);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
     deps.log.info(
@@ -105,6 +152,28 @@ export async function restoreCampaign(
       'restored from Postgres',
     );
   }
+}
+
+/** Writes which codes of a pool this bucket may give. */
+async function restoreOwnCodes(
+  { database }: RestoreDeps,
+  restore: CampaignRestore,
+  { id, codes, buckets }: StoredCampaign,
+  part: BucketPart,
+): Promise<void> {
+  const moved = await new CampaignBuckets(database).movedCodes(id, part.bucket);
+  await restore.ownCodes(part.bucket, buckets, codes, moved);
+  part.ownCodes = homeCodes(codes, part.bucket, buckets) + moved.gained.length - moved.given.length;
+}
+
+/** Which rows of a campaign are in this shard: all, or those of its bucket. Records of operators are in bucket 0. */
+function ownRows({ buckets }: StoredCampaign, part: RestoredPart | null) {
+  const bucket = part?.part.bucket ?? null;
+  return {
+    reservation: ({ reservation }: { reservation: string }) =>
+      bucket === null || bucketOfReservation(reservation) === bucket,
+    answer: ({ user }: { user: string }) => bucket === null || bucketOfResponse(user, buckets) === bucket,
+  };
 }
 
 /** The device that may use a new idempotency key for the same user's place (lua/reserve.lua). */
@@ -139,15 +208,23 @@ function stillRemembered(
 }
 
 /** Loads only the counters of a campaign that is over. A user who returns to it is recalled. */
-async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: number, token: string): Promise<void> {
-  const { redeemed, burned, reservations } = campaign;
+async function loadArchived(
+  sale: SaleStore,
+  campaign: StoredCampaign,
+  part: RestoredPart | null,
+  nowMs: number,
+  token: string,
+): Promise<void> {
+  const { redeemed, burned, reservations } = part?.counters ?? campaign;
   // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time, because
   // promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
-  await sale.campaigns.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
+  const known = { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 };
+  await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null);
 }
 
-function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord): void {
+function count(known: KnownCounters, { state, qty, lineNo, reduced }: ReservationRecord): void {
+  known.burned += reduced?.burned ?? 0;
   known.lastLineNo = Math.max(known.lastLineNo, lineNo);
   if (state === 'reserved') known.held += qty;
   else if (state === 'redeemed' || state === 'reacquired') known.redeemed += qty;

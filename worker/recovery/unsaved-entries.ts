@@ -6,8 +6,9 @@ import type { Journal } from '../../shared/redis/journal.js';
 import { earliest, generationOf } from '../../shared/redis/journal-ids.js';
 import type { Look } from './diagnosis.js';
 
-/** How long to wait for live processes; the longer limit applies while they report that they are saving entries. */
+/** How long to wait for processes that were alive before; for those that are alive meanwhile; and while they save. */
 const COLLECT_MS = 1_000;
+const COLLECT_ALIVE_MS = 5_000;
 const COLLECT_SAVING_MS = 30_000;
 const LOOK_FOR_REPORTS_MS = 20;
 const READ_ENTRIES = 1_000;
@@ -30,15 +31,20 @@ export class UnsavedEntries {
 
   constructor(readonly deps: Deps) {}
 
-  /** Waits, within a limit, until each live process has saved those of its promises that the new history lacks. */
+  /**
+   * Waits, within a limit, until each live process has saved those of its promises that the new history lacks. After
+   * the first second it waits only for processes that have reported since: a slow one may have the promises of users
+   * who came first, and one that has died has none.
+   */
   async untilReported(generation: number): Promise<void> {
     const { histories, processId, watch } = this.deps;
     while (watch.savedGeneration < generation) await watch.beat();
     const began = performance.now();
     for (;;) {
-      const { processes, unsaved } = await histories.awaited(generation, processId, watch.aliveMs);
-      const limit = unsaved > 0 ? COLLECT_SAVING_MS : COLLECT_MS;
-      if (processes === 0 || performance.now() - began > limit) return;
+      const waitedMs = performance.now() - began;
+      const aliveMs = waitedMs < COLLECT_MS ? watch.aliveMs : Math.min(watch.aliveMs, waitedMs);
+      const { processes, unsaved } = await histories.awaited(generation, processId, aliveMs);
+      if (processes === 0 || waitedMs > (unsaved > 0 ? COLLECT_SAVING_MS : COLLECT_ALIVE_MS)) return;
       await new Promise((resolve) => setTimeout(resolve, LOOK_FOR_REPORTS_MS));
     }
   }

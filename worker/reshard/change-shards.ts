@@ -20,6 +20,24 @@ export async function requireNoWorkers(database: Queryable, processId: string): 
     throw new WorkersRun(`${names.join(', ')} ${names.length > 1 ? 'run' : 'runs'}: stop all workers first`);
 }
 
+/** A campaign has more buckets than there would be shards. */
+export class TooFewShards extends Error {
+  override readonly name = 'TooFewShards';
+}
+
+/** @throws TooFewShards when there is a campaign with more buckets, each of which needs a shard of its own */
+export async function requireShardsForBuckets(database: Queryable, shards: number): Promise<void> {
+  const { rows } = await database.query<{ product_id: string; buckets: number }>(
+    'select product_id, buckets from campaigns where buckets > $1 order by buckets desc, product_id limit 1',
+    [shards],
+  );
+  const [found] = rows;
+  if (found)
+    throw new TooFewShards(
+      `${found.product_id} is divided into ${found.buckets} buckets, and each needs a shard of its own`,
+    );
+}
+
 export type OldShard = {
   /** Takes the shard out of service for good, with its journal persisted. Resolves to its last generation. */
   retire: () => Promise<number | null>;
@@ -34,9 +52,11 @@ export class ServedAgain extends Error {
 
 /**
  * Changes the number of shards: takes every shard out of service, persists its journal, and records the new number.
- * The campaigns are in Postgres then. Workers that start with the new SHARDS fill the new shards. Before the new number
- * is recorded, an interruption changes nothing: workers with the old SHARDS put the old shards into service again.
+ * The campaigns and their buckets are in Postgres then. Workers that start with the new SHARDS fill the new shards.
+ * Before the new number is recorded, an interruption changes nothing: workers with the old SHARDS put the old shards
+ * into service again.
  * @throws ServedAgain when that happened while this command ran; nothing has changed
+ * @throws TooFewShards when a campaign was created meanwhile that has more buckets; nothing has changed
  */
 export async function changeShards(
   database: Database,
@@ -64,6 +84,8 @@ export async function changeShards(
     await client.query('update installation set left_shards = shards, shards = $1, map_version = map_version + 1', [
       shards,
     ]);
+    // No API creates a campaign for the old number any more.
+    await requireShardsForBuckets(client, shards);
     await client.query('update campaigns set shard = null where shard is not null');
     await client.query(
       `insert into journal_cursor (shard, last_id)

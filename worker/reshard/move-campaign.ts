@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { moveCampaign as recordMove } from '../../shared/postgres/installation.js';
+import { lockShards, moveCampaign as recordMove } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 
 const LOOK_AGAIN_MS = 20;
 
-/** See `Recovery.giveAway`. */
+/** See `PlannedOutages.giveAway`. */
 type GiveAway = (
   keyNames: readonly string[],
   steps: {
@@ -20,6 +20,8 @@ type GiveAway = (
 
 export type MoveDeps = {
   processId: string;
+  /** The number of shards. */
+  shards: number;
   from: { giveAway: GiveAway; histories: Pick<JournalHistories, 'allKnowMap'>; aliveMs: () => number };
   to: { index: number; refill: (campaign: StoredCampaign, reason: string) => Promise<void> };
   say: (line: string) => void;
@@ -31,7 +33,10 @@ export type MoveDeps = {
  * before the old shard serves again. If the command is interrupted, the campaign is where Postgres says, a worker puts
  * the old shard into service, and the command can be repeated.
  */
-export async function moveCampaign(campaign: StoredCampaign, { processId, from, to, say }: MoveDeps): Promise<void> {
+export async function moveCampaign(
+  campaign: StoredCampaign,
+  { processId, shards, from, to, say }: MoveDeps,
+): Promise<void> {
   const { productId } = campaign;
   let version = 0;
   await from.giveAway(recordsOf(productId), {
@@ -41,6 +46,7 @@ export async function moveCampaign(campaign: StoredCampaign, { processId, from, 
       say('its new shard has it');
     },
     record: async (client) => {
+      await lockShards(client, shards);
       version = await recordMove(client, productId, to.index);
     },
     learned: async () => {

@@ -1,3 +1,4 @@
+import { ACTORS } from '../../shared/domain/actors.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
@@ -6,9 +7,6 @@ import { RestoredCampaigns } from '../../shared/restore-postgres/restored-campai
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { UpdateTermsOutcome } from '../../shared/sale/scripts/campaign.js';
-
-/** The actor in the audit log for changes by schedule. */
-export const CLOCK_ACTOR = 'clock';
 
 /** How long Redis may have terms that Postgres lacks. It is longer than any operator's transaction. */
 const AHEAD_MS = 10_000;
@@ -26,6 +24,8 @@ export type Schedule = {
   /** By the clock of Redis. */
   nowMs: number;
   limits: { preheatMs: number };
+  /** Divided campaigns, open or closed. */
+  divided: () => Iterable<ProductId>;
   /** Loads a campaign into Redis, with all its data from Postgres. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
   /** The caller keeps this map from one call to the next. */
@@ -36,7 +36,8 @@ export type Schedule = {
  * Applies the schedule to Redis. Every campaign that is not closed is loaded into Redis if it is missing there, so that
  * the first request finds it loaded, even if the API died between the writes to Postgres and Redis. Its newest terms
  * are copied to Redis, and it is started and finished at its times. The scripts use the clock of Redis and refuse a
- * change that is early or already made, so a late, early or repeated run changes nothing.
+ * change that is early or already made, so a late, early or repeated run changes nothing. A bucket that missed the end
+ * of its campaign is closed.
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, campaigns, log, nowMs, limits, preheat } = schedule;
@@ -51,11 +52,25 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
       } else {
         await settleTerms(schedule, campaign, outcome);
       }
-      if (campaign.codes > 0) await sale.campaigns.addCodes(campaign.productId, campaign.codes);
+      if (campaign.codes > 0) await sale.campaigns.addCodes(campaign.productId, campaign.codes, campaign.buckets);
       if (campaign.status === 'scheduled') await apply(sale, campaign.productId, 'start', log);
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),
   );
+  const divided = [...schedule.divided()].filter(schedule.has);
+  for (const product of divided)
+    if (!live.some(({ productId }) => productId === product)) await closeBucket(schedule, product);
+}
+
+/**
+ * Closes the bucket of a divided campaign that Postgres has as closed. Bucket 0 closes the campaign in Postgres, so a
+ * bucket that was away at that moment is still open when it comes back.
+ */
+async function closeBucket({ sale, campaigns, log }: Schedule, product: ProductId): Promise<void> {
+  const stock = await sale.reader.stock(product);
+  if (!stock || stock.status === 'closed') return;
+  // Postgres may lack the campaign, because it was set back.
+  if ((await campaigns.find(product))?.status === 'closed') await apply(sale, product, 'close', log);
 }
 
 /**
@@ -97,14 +112,19 @@ async function settleTerms(
     if (!(await new RestoredCampaigns(client).raiseTerms(row, inForce))) return false;
     const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
     const action = 'campaign.amend';
-    await writeAudit(client, { actor: CLOCK_ACTOR, action, campaignId: campaign.id, before, after, requestId: '' });
+    await writeAudit(client, { actor: ACTORS.clock, action, campaignId: campaign.id, before, after, requestId: '' });
     return true;
   });
   if (raised) log.warn({ campaign: productId, version }, 'the terms in Redis were copied to Postgres');
 }
 
-async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {
-  const outcome = await sale.campaigns.setStatus(product, action, CLOCK_ACTOR, '');
+async function apply(
+  sale: SaleStore,
+  product: ProductId,
+  action: 'start' | 'finish' | 'close',
+  log: Log,
+): Promise<void> {
+  const outcome = await sale.campaigns.setStatus(product, action, ACTORS.clock, '');
   if (outcome.kind === 'changed')
     log.info({ campaign: product, status: outcome.after }, 'a campaign changed by schedule');
 }

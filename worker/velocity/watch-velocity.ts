@@ -1,19 +1,18 @@
+import { ACTORS } from '../../shared/domain/actors.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignPolicies, CampaignPolicyWithUnits } from '../../shared/postgres/campaign-policies.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Sales } from '../../shared/sale/sales.js';
 import type { VelocityStore } from '../../shared/sale/velocity-store.js';
 
-/** The actor in the audit log for a pause. */
-export const VELOCITY_ACTOR = 'velocity';
 const USUAL_MINUTES = 60;
 
 export type VelocityDeps = {
   store: VelocityStore;
   policies: CampaignPolicies;
-  sale: SaleStore;
+  sales: Pick<Sales, 'all'>;
   metrics: Metrics;
   log: Log;
   limits: { velocityFactor: number; velocityFloorPerMinute: number; velocityFloorPerUnit: number };
@@ -53,19 +52,26 @@ function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityD
 async function alarm(
   { product, risk }: CampaignPolicy,
   { minute, promised, usual }: { minute: number; promised: number; usual: number },
-  { store, sale, metrics, log }: VelocityDeps,
+  { store, sales, metrics, log }: VelocityDeps,
 ): Promise<void> {
   if (!(await store.claimAlert(product, minute))) return;
   metrics.velocityAlerts.inc({ mode: risk });
   const reason = `${promised} units and places were promised in a minute; ${rounded(usual)} are usual`;
-  const outcome = risk === 'enforce' ? await pause(product as ProductId, reason, store, sale) : 'observed';
+  const outcome = risk === 'enforce' ? await pause(product as ProductId, reason, store, sales) : 'observed';
   log.error({ campaign: product, promised, usual, outcome }, 'a campaign promises far more than usual');
 }
 
-async function pause(product: ProductId, reason: string, store: VelocityStore, sale: SaleStore): Promise<string> {
+async function pause(
+  product: ProductId,
+  reason: string,
+  store: VelocityStore,
+  sales: VelocityDeps['sales'],
+): Promise<string> {
   if (!(await store.claimPause(product))) return 'resumed_by_operator';
-  const { kind } = await sale.campaigns.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
-  return kind;
+  const outcomes = await Promise.all(
+    sales.all(product).map(({ campaigns }) => campaigns.setStatus(product, 'pause', ACTORS.velocity, '', reason)),
+  );
+  return outcomes[0]?.kind ?? 'not_found';
 }
 
 const rounded = (value: number): string => (value < 10 ? value.toFixed(1) : String(Math.round(value)));

@@ -86,7 +86,7 @@ function createRiskGate(
     },
   };
   return new RiskGate({
-    remembers: (product, user, key) => sales.of(product).reader.remembers(user, key),
+    remembers: (product, user, key) => sales.of(product, sales.bucketOf(product, user)).reader.remembers(user, key),
     risk,
     bans,
     challenges: attestation.challenges,

@@ -36,7 +36,7 @@ export class DistinctAccounts {
       return Math.min(users.length, limit);
     }
     const placed = hash(place);
-    const slot = placed & (SLOTS - 1);
+    const slot = slotOf(place);
     const first = this.#users[slot];
     if (this.#places[slot] === placed && first !== undefined && first !== hashed && limit > 1) {
       this.#remember(place, [first, hashed]);
@@ -77,10 +77,21 @@ export class DistinctAccounts {
 
 /** Random, so that an attacker cannot choose user ids that collide. */
 const SEED = randomInt(0x1_0000_0000);
+const SLOT_SEED = randomInt(0x1_0000_0000);
 
 /** FNV-1a with 32 bits and a seed of this process; never 0, which marks an empty slot. */
 function hash(text: string): number {
   let value = SEED;
   for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
   return value === 0 ? 1 : value;
+}
+
+/**
+ * The slot of a place, by another function than its hash (multiplier of MurmurHash2, and the upper bits): two places
+ * are confused only if both agree, because with some seeds FNV-1a gives many names of a series the same hash.
+ */
+function slotOf(place: string): number {
+  let value = SLOT_SEED;
+  for (let i = 0; i < place.length; i += 1) value = Math.imul(value ^ place.charCodeAt(i), 0x5bd1e995);
+  return (value ^ (value >>> 15)) & (SLOTS - 1);
 }

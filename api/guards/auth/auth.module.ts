@@ -1,7 +1,11 @@
 import { LIMITS } from '../../../shared/config/limits.js';
+import { ApiKeysTable } from '../../../shared/postgres/api-keys.js';
+import { OperatorSessionsTable } from '../../../shared/postgres/operator-sessions.js';
 import type { Core } from '../../core.js';
 import { LocalQuota } from '../limits/local-quota.js';
 import { ApiKeys } from './api-keys.js';
+import { KeyCache } from './key-cache.js';
+import { NamedSessions } from './named-sessions.js';
 import { OperatorSessions } from './operator-sessions.js';
 import { ShopperIdentity } from './shopper-identity.js';
 import { Tickets } from './ticket.js';
@@ -11,13 +15,22 @@ export type Auth = {
   tickets: Tickets;
   apiKeys: ApiKeys;
   sessions: OperatorSessions;
+  /** Sessions of operators who logged in with OpenID Connect; null = it is not configured. */
+  named: NamedSessions | null;
+  /** Keys that operators created. */
+  storedKeys: KeyCache;
   shopper: ShopperIdentity;
 };
 
-export function authModule({ config, clock, metrics }: Core): Auth {
-  const sessions = new OperatorSessions(config.adminKeys, config.ticketKeys, LIMITS.operatorSessionMs, () =>
-    clock.nowMs(),
-  );
+export function authModule({ config, clock, metrics, database, life, log }: Core): Auth {
+  const nowMs = () => clock.nowMs();
+  const storedKeys = new KeyCache({ table: new ApiKeysTable(database), nowMs, log, limits: LIMITS });
+  life.add('API keys', storedKeys);
+  const { operatorSessionMs, operatorIdleMs } = LIMITS;
+  const { adminKeys, ticketKeys } = config;
+  const table = new OperatorSessionsTable(database, operatorIdleMs);
+  const named = config.oidc && new NamedSessions({ table, ticketKeys, nowMs, limits: LIMITS });
+  const sessions = new OperatorSessions(adminKeys, ticketKeys, operatorSessionMs, nowMs, storedKeys, named);
   return {
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(
@@ -26,8 +39,11 @@ export function authModule({ config, clock, metrics }: Core): Auth {
       new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept),
       (policy) => metrics.limited.inc({ policy }),
       sessions,
+      storedKeys,
     ),
     sessions,
+    named,
+    storedKeys,
     shopper: new ShopperIdentity(config.identity, clock),
   };
 }

@@ -1,7 +1,8 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
-import { OperatorSessions, sessionCookie } from './operator-sessions.js';
+import { sessionCookie } from './operator-cookies.js';
+import { OperatorSessions } from './operator-sessions.js';
 
 const HOUR_MS = 3_600_000;
 const [SECRET, OTHER] = ['a-secret-of-the-tests', 'another-secret-of-the-tests'];

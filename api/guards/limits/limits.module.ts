@@ -32,9 +32,9 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
   life.add('load shedding', loadShedder);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => loadShedder.inFlight);
   metrics.observe(
-    'event_loop_lag_ms',
+    'event_loop_lag_seconds',
     'Lag of the event loop, median of the last 100 ms; of the process that has most',
-    () => loadShedder.lagMs,
+    () => loadShedder.lagMs / 1000,
     'max',
   );
 

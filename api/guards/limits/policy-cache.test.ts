@@ -12,6 +12,9 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
   uniformRefusals: false,
   limits: {},
   audience: null,
+  checkoutUrl: null,
+  extendSeconds: 0,
+  closed: false,
   ...fields,
 });
 const product = 'sale' as ProductId;

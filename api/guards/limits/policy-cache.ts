@@ -17,6 +17,9 @@ const UNKNOWN: CampaignPolicy = {
   uniformRefusals: false,
   limits: {},
   audience: null,
+  checkoutUrl: null,
+  extendSeconds: 0,
+  closed: false,
 };
 
 /**
@@ -118,7 +121,7 @@ export class PolicyCache {
   }
 
   #derive(): void {
-    const all = [...this.#policies.values()];
+    const all = [...this.#policies.values()].filter(({ closed }) => !closed);
     this.#enforcing = all.filter(({ risk }) => risk === 'enforce').map(({ product }) => product);
     const uniform = all.filter(({ uniformRefusals }) => uniformRefusals);
     this.#uniform = uniform.map(({ product }) => product);

@@ -25,6 +25,9 @@ const NONE: CampaignPolicy = {
   timeZone: 'UTC',
   uniformRefusals: true,
   audience: null,
+  checkoutUrl: null,
+  extendSeconds: 0,
+  closed: false,
   limits: {},
 };
 

@@ -22,6 +22,11 @@ export const loadCampaignScript = defineScript({
     'archived',
     'promised',
     'token',
+    'stage',
+    'moved_out',
+    'arrived',
+    'gave',
+    'own_codes',
   ],
   each: ['field', 'value'],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
@@ -91,8 +96,8 @@ export type RestockOutcome = WithoutEntries<OutcomeOf<typeof restockScript>>;
 
 export const addCodesScript = defineScript({
   name: 'add_codes',
-  keys: ['campaign', 'epoch'],
-  args: ['codes:int'],
+  keys: ['campaign', 'codes', 'epoch'],
+  args: ['codes:int', 'buckets:int'],
   replies: { added: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;

@@ -18,7 +18,7 @@ export type ExpireOutcome = WithoutEntries<OutcomeOf<typeof expireScript>>;
 export const promoteScript = defineScript({
   name: 'promote',
   keys: MOVING_KEYS,
-  args: ['limit:int'],
+  args: ['limit:int', 'up_to:int?'],
   replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
 });
 export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
@@ -77,7 +77,7 @@ export const shopperStatusScript = defineScript({
     rebuilding,
   },
 });
-/** Status of one shopper; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
+/** Status of one shopper; `reservationId` to `qty` are "", "", 0, null and 0 when the user holds nothing. */
 export type ShopperStatusOutcome =
   | {
       kind: 'standing';
@@ -89,6 +89,7 @@ export type ShopperStatusOutcome =
       orderId: string;
       dueMs: number;
       code: number | null;
+      qty: number;
       /** Milliseconds between two promotions; null = unknown, or the user does not wait. */
       paceMs: number | null;
       /** 0 = the campaign does not require presence */

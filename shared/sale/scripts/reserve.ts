@@ -30,6 +30,7 @@ export type ReserveCall = {
   replicated: boolean;
   order_ttl_ms: string;
   packed: boolean;
+  buckets?: number;
 };
 
 /** One request of a call. `once_key` is a position in the keys of the requests, from 1. */
@@ -44,6 +45,7 @@ export type ReserveRequest = {
   once_key?: number;
   device?: DeviceId;
   trace?: string;
+  metadata?: string;
   request?: string;
   code?: number;
   terms?: number;
@@ -51,6 +53,9 @@ export type ReserveRequest = {
   proven?: true;
   holder_device?: DeviceId;
   new_keys?: number;
+  line_no?: number;
+  position?: number;
+  queue_size?: number;
 };
 
 /** Names of a call and of a request, as in the header of the script. */
@@ -66,6 +71,7 @@ export const CALL_NAMES = namesOf<ReserveCall>({
   replicated: true,
   order_ttl_ms: true,
   packed: true,
+  buckets: true,
 });
 export const REQUEST_NAMES = namesOf<ReserveRequest>({
   user: true,
@@ -78,6 +84,7 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   has_quota: true,
   device: true,
   trace: true,
+  metadata: true,
   request: true,
   code: true,
   terms: true,
@@ -85,6 +92,9 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   proven: true,
   holder_device: true,
   new_keys: true,
+  line_no: true,
+  position: true,
+  queue_size: true,
 });
 
 /** Values that all decisions of a call share. */
@@ -173,6 +183,9 @@ const DECISIONS = {
   not_started: ({ raw, call }: Decision) => ({ startsAtMs: number(raw, 'starts_at_ms'), nowMs: call.at }),
   qty_above_max: ({ raw }: Decision) => ({ maxQty: number(raw, 'max_qty') }),
   terms_changed: ({ raw }: Decision) => ({ version: number(raw, 'version') }),
+  short: () => ({}),
+  empty: () => ({}),
+  draw: ({ raw }: Decision) => ({ lineNo: numberOrNull(raw, 'line_no') }),
   not_combinable: ({ raw }: Decision) => ({ reservations: words<ReservationId>(raw, 'reservations') }),
   ...REFUSED,
 };
@@ -181,7 +194,10 @@ const DECISIONS = {
 export type ReserveDecision = {
   [Kind in keyof typeof DECISIONS]: { kind: Kind } & ReturnType<(typeof DECISIONS)[Kind]>;
 }[keyof typeof DECISIONS];
-export type ReserveOutcome = Exclude<ReserveDecision, { kind: 'archived' }>;
+/** Of a bucket: not final, `BucketClaims` handles these. */
+type BucketDecision = { kind: 'short' | 'empty' | 'draw' };
+export type StoreReserveOutcome = Exclude<ReserveDecision, { kind: 'archived' }>;
+export type ReserveOutcome = Exclude<StoreReserveOutcome, BucketDecision>;
 
 /** Kinds of decisions that have a decoder, for the tests that compare them with the header. */
 export const DECISION_KINDS = Object.keys(DECISIONS);

@@ -31,8 +31,21 @@ export const CONFIRM_NAMES = namesOf<ConfirmRequest>({
 export type ConfirmCall = { requests: readonly ConfirmRequest[]; order_ttl_ms: number };
 
 /** A request to lua/release.lua. */
-export type ReleaseRequest = { reservation_id: ReservationId; holder: string; reason: string; trace: string };
-export const RELEASE_NAMES = namesOf<ReleaseRequest>({ reservation_id: true, holder: true, reason: true, trace: true });
+export type ReleaseRequest = {
+  reservation_id: ReservationId;
+  holder: string;
+  reason: string;
+  trace: string;
+  /** At least 1; missing = the reservation ends. */
+  keep?: number;
+};
+export const RELEASE_NAMES = namesOf<ReleaseRequest>({
+  reservation_id: true,
+  holder: true,
+  reason: true,
+  trace: true,
+  keep: true,
+});
 
 /** The argument `input` of lua/release.lua. */
 export type ReleaseCall = { requests: readonly ReleaseRequest[] };
@@ -68,6 +81,8 @@ export const CONFIRM_DECISIONS = {
     orderId: word(decision.raw, 'order_id'),
     reacquired: boolean(decision.raw, 'reacquired'),
     paidBy: word(decision.raw, 'paid_by'),
+    /** Units of the reservation, if some were given back; else null. */
+    qty: decision.raw.qty === undefined ? null : number(decision.raw, 'qty'),
     ...acknowledged(decision),
   }),
   ended: (decision: Decision) => ({
@@ -83,6 +98,11 @@ export const CONFIRM_DECISIONS = {
 export const RELEASE_DECISIONS = {
   released: (decision: Decision) => ({
     state: oneOf(decision.raw, 'state', ['released', 'expired']),
+    ...acknowledged(decision),
+  }),
+  kept: (decision: Decision) => ({
+    qty: number(decision.raw, 'qty'),
+    released: number(decision.raw, 'released'),
     ...acknowledged(decision),
   }),
   settled: (decision: Decision) => ({

@@ -239,6 +239,17 @@ test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('confirm')).toEqual([]);
 });
 
+test('a late payment brings no unit back to a user who waits for another one', async () => {
+  const terms = { type: 'pool', totalLimit: null, codes: 1, latePayment: 'reacquire', perUserLimit: 2 } as const;
+  const campaign = await sale.openCampaign(terms);
+  const late = await campaign.take('bob');
+  await campaign.join('bob');
+  await campaign.setStatus('pause');
+  await campaign.release(late);
+  expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'released' });
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'queued', position: 1 });
+});
+
 test('a late payment gets no unit when the next in line got its code, in a pool without a limit too', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', totalLimit: null, codes: 1, latePayment: 'reacquire' });
   const late = await campaign.take('ann');

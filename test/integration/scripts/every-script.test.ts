@@ -80,7 +80,7 @@ test('a script that Redis has forgotten is sent again, in the middle of a sale',
 test('a reply that no contract names is a fault, never a default', async () => {
   const [script] = SALE_SCRIPTS.filter(({ name }) => name === 'promote');
   const contract = { ...script, replies: { not_found: () => ({}) } } as never;
-  const call = runner.run(contract, { keys: saleKeys(campaign.product), args: { limit: 1 } } as never);
+  const call = runner.run(contract, { keys: saleKeys(campaign.product), args: { limit: 1, up_to: null } } as never);
   await expect(call).rejects.toThrow(ContractError);
   await expect(call).rejects.toThrow('replied ["promoted","0"]');
 });

@@ -26,7 +26,7 @@ test('load_campaign puts the terms and the counters of a campaign into Redis and
   });
   const { no } = campaign.terms;
   expect((await campaign.inRedis()).fields).toEqual({
-    terms: '3|9000000000000|30000|2|4|1|50|reacquire|burn|1|1|1|0|3|combines|pool',
+    terms: '3|9000000000000|30000|2|4|1|50|reacquire|burn|1|1|1|0|3|combines|pool|0',
     details: expect.stringMatching(/^3\|{"id":.*"rules":{}}$/),
     no: String(no),
     version: '3',
@@ -44,6 +44,7 @@ test('load_campaign puts the terms and the counters of a campaign into Redis and
     attest: '1',
     once: '1',
     presence_ms: '0',
+    absent_hold_ms: '0',
     open_to_all: '3',
     stacking: 'combines',
     spent: '0',

@@ -150,3 +150,27 @@ test('promote finds no campaign for an unknown product', async () => {
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('promote')).toEqual([]);
 });
+
+test('promote gives absent people a longer hold where the campaign has one, in the order of the line', async () => {
+  const campaign = await openWithLine(0, [], {
+    holdSeconds: 60,
+    waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: 60, absentHoldSeconds: 900 },
+  });
+  for (const user of ['ann', 'bob', 'cid']) await campaign.join(user);
+  for (const user of ['ann', 'cid']) await campaign.letPresenceLapse(user);
+  await campaign.tend();
+  expect(await campaign.line()).toEqual(['ann', 'bob', 'cid']);
+  await campaign.restock(2, { limit: 0 });
+  expect(await campaign.promote(10)).toEqual({ kind: 'promoted', count: 2 });
+  const promoted = (await campaign.entries()).filter((entry) => entry.kind === 'reserved');
+  expect(promoted.map(({ user, atMs, dueMs }) => [user, dueMs - atMs])).toEqual([
+    ['ann', 900_000],
+    ['bob', 60_000],
+  ]);
+  // A user who is seen again has the hold of the others.
+  await campaign.heartbeat('cid');
+  await campaign.restock(1, { limit: 0 });
+  await campaign.promote(10);
+  const last = (await campaign.entries()).filter((entry) => entry.kind === 'reserved').at(-1);
+  expect(last && [last.user, last.dueMs - last.atMs]).toEqual(['cid', 60_000]);
+});

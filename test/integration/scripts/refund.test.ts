@@ -95,6 +95,68 @@ test('refund refunds nothing that was never redeemed', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
+test('refund gives back a part of the units, once, and the rest stays redeemed', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3 });
+  const reservation = await campaign.take('ann', { qty: 3 });
+  await campaign.confirm(reservation);
+  await campaign.join('bob');
+  expect(await campaign.refund(reservation, 'trace-1', 2)).toMatchObject({
+    kind: 'kept',
+    qty: 2,
+    refunded: 1,
+    burned: 0,
+  });
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+  expect(await campaign.reservation(reservation)).toMatchObject({ state: 'redeemed', qty: 2, reduced: '0,1,0' });
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 1, redeemed: 2, burned: 0 });
+  const [, entry] = (await campaign.lastEntries(2)).reverse();
+  expect(entry).toMatchObject({
+    kind: 'reduced',
+    before: 3,
+    qty: 2,
+    ending: 'refunded',
+    refunded: 1,
+    trace: 'trace-1',
+  });
+  const last = await sale.journal.lastId();
+  for (const keep of [2, 3])
+    expect(await campaign.refund(reservation, '', keep)).toMatchObject({ kind: 'kept', qty: 2 });
+  expect(await sale.journal.lastId()).toBe(last);
+  expect(await campaign.refund(reservation)).toMatchObject({ kind: 'refunded', returned: true });
+  expect(await campaign.stock()).toMatchObject({ free: 2, redeemed: 0 });
+  expect(await campaign.refund(reservation, '', 1)).toMatchObject({ kind: 'refunded', returned: true });
+});
+
+test('refund burns a part where the campaign demands it, and remembers which units were burned', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 4, maxQty: 4, refundPolicy: 'burn' });
+  const reservation = await campaign.take('ann', { qty: 4 });
+  await campaign.confirm(reservation);
+  await campaign.join('bob');
+  expect(await campaign.refund(reservation, '', 3)).toMatchObject({ kind: 'kept', qty: 3, refunded: 1, burned: 1 });
+  expect(await campaign.stock()).toMatchObject({ free: 0, redeemed: 3, burned: 1, waiting: 1 });
+  await campaign.amend({ refundPolicy: 'return' });
+  expect(await campaign.refund(reservation, '', 2)).toMatchObject({ kind: 'kept', qty: 2, refunded: 2, burned: 1 });
+  expect(await campaign.stock()).toMatchObject({ held: 1, redeemed: 2, burned: 1, waiting: 0 });
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.refund(reservation);
+  expect(await campaign.reservation(reservation)).toMatchObject({ state: 'burned', qty: 2, reduced: '0,2,1' });
+  expect(await campaign.stock()).toMatchObject({ redeemed: 0, burned: 3 });
+});
+
+test('refund of a part needs a payment, and a later payment gets the units that are left', async () => {
+  const campaign = await sale.openCampaign({ latePayment: 'reacquire' });
+  const reservation = await campaign.take('ann', { qty: 3 });
+  expect(await campaign.refund(reservation, '', 1)).toEqual({ kind: 'unpaid', state: 'reserved' });
+  expect(await campaign.confirm(reservation)).toMatchObject({ kind: 'redeemed', qty: null });
+  await campaign.refund(reservation, '', 2);
+  expect(await campaign.confirm(reservation, 'p-2')).toMatchObject({ kind: 'redeemed', qty: 2 });
+  const other = await campaign.take('bob', { qty: 3 });
+  await campaign.release(other, null, '', '', 1);
+  await campaign.release(other);
+  expect(await campaign.confirm(other)).toMatchObject({ kind: 'redeemed', reacquired: true, qty: 1 });
+  expect(await campaign.stock()).toMatchObject({ free: 7, redeemed: 3 });
+});
+
 test('refund finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).refund(NOBODYS)).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().refund(NOBODYS)).toEqual({ kind: 'not_found' });

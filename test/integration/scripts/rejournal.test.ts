@@ -10,7 +10,7 @@ const store = await startPersistence(sale);
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
-const rejournal = (campaign: TestCampaign, id: string, row: 'missing' | 'reserved') =>
+const rejournal = (campaign: TestCampaign, id: string, row: 'missing' | 'reserved' | 'more_units') =>
   sale.store.reservations.rejournal(campaign.product, id as ReservationId, row);
 
 /** The entries that have not been written yet vanish, as no script lets them. */
@@ -85,6 +85,55 @@ for (const [what, live, row] of LIVES) {
     expect(await store.redemption(id)).toMatchObject(row);
   });
 }
+
+test('units that were given back are given back in Postgres, which has all of them', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 3 });
+  const take = () => campaign.take('ann', { qty: 3 });
+  const [held, paid, ended] = [await take(), await take(), await take()];
+  await store.persist();
+  await campaign.release(held, null, '', '', 2);
+  await campaign.confirm(paid);
+  await store.persist();
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.refund(paid, '', 1);
+  await campaign.release(ended, null, '', '', 1);
+  await campaign.release(ended);
+  await loseJournal();
+  expect(await rejournal(campaign, held, 'more_units')).toEqual({ kind: 'rejournaled', entries: 1 });
+  expect(await rejournal(campaign, paid, 'more_units')).toEqual({ kind: 'rejournaled', entries: 1 });
+  expect(await rejournal(campaign, ended, 'reserved')).toEqual({ kind: 'rejournaled', entries: 2 });
+  await store.persist();
+  expect(await store.redemption(paid)).toMatchObject({ status: 'redeemed', qty: 1, refunded_qty: 2, burned_qty: 2 });
+  expect(await store.redemption(ended)).toMatchObject({ status: 'released', qty: 1, released_qty: 2, burned_qty: 0 });
+  expect((await store.campaignRow(campaign))?.taken).toBe(5);
+});
+
+test('a promise that never reached Postgres gets a row with what it gave back', async () => {
+  const campaign = await store.openCampaign({ refundPolicy: 'burn' });
+  const id = await campaign.take('ann', { qty: 3 });
+  await campaign.release(id, null, '', '', 2);
+  await campaign.confirm(id);
+  await campaign.refund(id, '', 1);
+  await loseJournal();
+  expect(await rejournal(campaign, id, 'missing')).toEqual({ kind: 'rejournaled', entries: 4 });
+  await store.persist();
+  const { rows } = await store.sql.query(
+    `select split_part(type, '.', 4) as type, (data ->> 'previous_qty')::int as before, (data ->> 'qty')::int as qty,
+       data -> 'refunded' as refunded, data -> 'burned' as burned
+     from outbox_events where subject = $1 order by seq`,
+    [id],
+  );
+  const nothing = { before: null, refunded: null, burned: null };
+  expect(rows).toEqual([
+    { ...nothing, type: 'reserved', qty: 3 },
+    { type: 'reduced', before: 3, qty: 2, refunded: false, burned: false },
+    { ...nothing, type: 'redeemed', qty: 2 },
+    { type: 'reduced', before: 2, qty: 1, refunded: true, burned: true },
+  ]);
+  const parts = { released_qty: 1, refunded_qty: 1, burned_qty: 1 };
+  expect(await store.redemption(id)).toMatchObject({ status: 'redeemed', qty: 1, ...parts });
+  expect((await store.campaignRow(campaign))?.taken).toBe(2);
+});
 
 test('a promise that needed no payment is journaled as one', async () => {
   const campaign = await store.openCampaign({ holdSeconds: 0 });

@@ -67,11 +67,13 @@ test('release gives the unit to the head of the line in the same call', async ()
     lineNo: 1,
     order: 'cart-of-bob',
     code: '',
+    reduced: '',
   });
   expect(await campaign.lastEntries(2)).toEqual([
     { kind: 'released', no: campaign.terms.no, atMs: expect.any(Number), reservation, reason: '', trace: '' },
     {
       kind: 'reserved',
+      metadata: null,
       no: campaign.terms.no,
       atMs: Number(promoted?.dueMs) - 60_000,
       reservation: person?.reservation,
@@ -153,6 +155,101 @@ test('release releases nothing that is paid, refunded, burned or voided', async 
     expect(await campaign.release(reservation)).toMatchObject({ kind: 'settled', state });
   }
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('release gives back a part, once; the rest stays reserved with its deadline, allowance and code', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 4, perUserLimit: 2 });
+  const reservation = await campaign.take('ann', { qty: 3 });
+  const { dueMs } = (await campaign.reservation(reservation)) ?? {};
+  const kept = await campaign.release(reservation, null, 'too many', 'trace-1', 2);
+  expect(kept).toMatchObject({ kind: 'kept', qty: 2, released: 1 });
+  expect(await campaign.stock()).toMatchObject({ free: 2, held: 2 });
+  expect(await campaign.reservation(reservation)).toMatchObject({
+    state: 'reserved',
+    qty: 2,
+    slot: 1,
+    dueMs,
+    reduced: '1,0,0',
+  });
+  expect(await campaign.lastEntries(1)).toEqual([
+    {
+      ...{ kind: 'reduced', no: campaign.terms.no, atMs: expect.any(Number), reservation, before: 3, qty: 2 },
+      ...{ ending: 'released', released: 1, refunded: 0, burned: 0, reason: 'too many', trace: 'trace-1' },
+    },
+  ]);
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  for (const keep of [2, 3, 9])
+    expect(await campaign.release(reservation, null, '', '', keep)).toMatchObject({
+      kind: 'kept',
+      qty: 2,
+      released: 1,
+    });
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+  expect(await campaign.release(reservation, null, '', '', 1)).toMatchObject({ kind: 'kept', qty: 1, released: 2 });
+  expect(await campaign.release(reservation)).toMatchObject({ kind: 'released', state: 'released' });
+  expect(await campaign.stock()).toMatchObject({ free: 4, held: 0 });
+});
+
+test('release of a part serves the line with the units given back, and no more', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 5, maxQty: 5 });
+  const reservation = await campaign.take('ann', { qty: 5 });
+  for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
+  await campaign.join('eve', { qty: 2 });
+  await campaign.release(reservation, null, '', '', 4);
+  expect(await campaign.line()).toEqual(['cid', 'dan', 'eve']);
+  await campaign.release(reservation, null, '', '', 2);
+  expect(await campaign.line()).toEqual(['eve']);
+  await campaign.release(reservation, null, '', '', 1);
+  expect(await campaign.stock()).toMatchObject({ free: 1, held: 4, waiting: 1 });
+  await campaign.release(reservation);
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 5, waiting: 0 });
+});
+
+test('release of a part changes nothing when the reservation has ended or belongs to another user', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 3 });
+  const [late, released, paid] = [
+    await campaign.take('ann', { qty: 2 }),
+    await campaign.take('ann', { qty: 2 }),
+    await campaign.take('ann', { qty: 2 }),
+  ];
+  await campaign.letDeadlinePass(late);
+  await campaign.release(released);
+  await campaign.confirm(paid);
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  const part = (id: string, holder: string | null = null) => campaign.release(id, holder, '', '', 1);
+  expect(await part(late)).toMatchObject({ kind: 'released', state: 'expired' });
+  expect(await part(released)).toMatchObject({ kind: 'released', state: 'released' });
+  expect(await part(paid)).toMatchObject({ kind: 'settled', state: 'redeemed' });
+  expect(await part(late, 'bob')).toEqual({ kind: 'foreign' });
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('release of parts, wholes and repetitions in one call decides each by the ones before', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 6, perUserLimit: 2 });
+  const [one, two] = [await campaign.take('ann', { qty: 3 }), await campaign.take('bob', { qty: 3 })];
+  await campaign.store.scripts.load(['release']);
+  const replies = await Promise.all([
+    campaign.release(one, null, '', '', 2),
+    campaign.release(two, null, '', '', 1),
+    campaign.release(one, null, '', '', 1),
+    campaign.release(two),
+    campaign.release(two, null, '', '', 1),
+  ]);
+  expect(replies).toMatchObject([
+    { kind: 'kept', qty: 2 },
+    { kind: 'kept', qty: 1 },
+    { kind: 'kept', qty: 1, released: 2 },
+    { kind: 'released', state: 'released' },
+    { kind: 'released', state: 'released' },
+  ]);
+  expect(await campaign.stock()).toMatchObject({ free: 5, held: 1 });
+});
+
+test('release of a part of an unlimited campaign changes only what is held', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: null });
+  const reservation = await campaign.take('ann', { qty: 3 });
+  await campaign.release(reservation, null, '', '', 1);
+  expect((await campaign.inRedis()).fields).toMatchObject({ total: '-1', held: '1', free: '0' });
 });
 
 test('release finds neither an unknown reservation nor a product without a campaign', async () => {

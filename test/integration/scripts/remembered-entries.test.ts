@@ -54,10 +54,10 @@ function recordWith(kind: string): object | undefined {
 test('checkouts, places and answers, with every field', async () => {
   const campaign = await open({ type: 'pool', codes: 9, totalLimit: 3, perUserLimit: 2 }, { waitReplicas: 1 });
   const details = { device: 'phone', trace: '00-aa-01', order: 'cart-1', ticketKey: 't7' };
-  await campaign.checkout('ann', { ...details, qty: 2 });
+  await campaign.checkout('ann', { ...details, qty: 2, metadata: '{"cart":"1"}' });
   await campaign.redeem('bob', 4, details);
   await campaign.checkout('cid', { ...details, qty: 3 });
-  await campaign.redeem('dan', 7, details);
+  await campaign.redeem('dan', 7, { ...details, metadata: '{"a":"b"}' });
   await campaign.checkout('cid', { key: newKey(), qty: 3 });
   const seen = await open({
     totalLimit: 0,

@@ -309,6 +309,16 @@ test('a record that is malformed fails alone, and the requests beside it are dec
   await sale.redis.hdel(keys.people(campaign.product), 'bob');
 });
 
+test('a bucket without units leaves the decision to its caller', async () => {
+  const bucket = { buckets: 10, place: null };
+  const withLine = await sale.openBucket({ total: 0 });
+  await expectRefusal(withLine, 'ann', { bucket }, { kind: 'short' });
+  await sale.store.buckets.seal(withLine.product);
+  await expectRefusal(withLine, 'ann', { bucket }, { kind: 'draw', lineNo: null });
+  const waitingRoom = { enabled: false, maxSize: 1, presenceSeconds: null };
+  await expectRefusal(await sale.openBucket({ total: 0 }, { waitingRoom }), 'ann', { bucket }, { kind: 'empty' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('reserve')).toEqual([]);
 });

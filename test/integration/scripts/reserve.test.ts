@@ -61,6 +61,7 @@ test('gives a free unit until the deadline and journals the promise', async () =
     lineNo: 0,
     order: orderId,
     code: '',
+    reduced: '',
   });
   expect(await campaign.entries()).toEqual([
     {

@@ -32,7 +32,7 @@ test('update_terms changes every term and neither stock, line nor status', async
     ...before,
     fields: {
       ...before.fields,
-      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared',
+      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared|0',
       details: expect.stringMatching(/^2\|.*"name":"Renamed".*"rules":{"uniform_refusals":true}/),
       version: '2',
       starts_at: '2000',

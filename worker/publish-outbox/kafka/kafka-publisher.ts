@@ -4,8 +4,10 @@ import type { KafkaConfig } from '../../../shared/config/kafka.js';
 import type { OutboxEvent } from '../../../shared/contracts/events.js';
 import type { Log } from '../../../shared/observability/log.js';
 import type { Metrics } from '../../../shared/observability/metrics.js';
+import type { Tracing } from '../../../shared/observability/tracing.js';
 import type { OutboxCursor, OutboxCursors } from '../../../shared/postgres/outbox-cursors.js';
 import type { Outbox } from '../outbox.js';
+import { traceSent } from '../trace-sent.js';
 import type { KafkaSender, OpenKafka } from './kafka-client.js';
 import { KafkaProblem, kafkaErrorId, kafkaErrorReason } from './kafka-errors.js';
 import { kafkaMessage } from './kafka-message.js';
@@ -21,6 +23,8 @@ export type KafkaPublisherDeps = {
   cursors: OutboxCursors;
   open: OpenKafka;
   metrics: Metrics;
+  /** null = no spans are recorded */
+  tracing?: Tracing | null;
   log: Log;
   /** The `source` attribute of the CloudEvents. */
   source: string;
@@ -145,11 +149,13 @@ export class KafkaPublisher {
 
   /** Connects even if there is nothing to send, so that a wrong setting is noticed at the start. */
   async #send(events: readonly OutboxEvent[]): Promise<void> {
-    const { source, config, limits, open } = this.deps;
+    const { source, config, limits, tracing, open } = this.deps;
     this.#sender ??= await inTime(open(), limits.kafkaSendMs, (late) => late.close());
     if (events.length === 0) return;
     const messages = events.map((event) => kafkaMessage(event, source, config));
+    const startMs = tracing ? performance.now() : 0;
     await inTime(this.#sender.send(messages), limits.kafkaSendMs);
+    if (tracing) traceSent(tracing, events, { destination: config.topics.prefix, system: 'kafka', source, startMs });
   }
 
   async #moveCursor(cursor: OutboxCursor, { after, events }: Batch): Promise<Round> {

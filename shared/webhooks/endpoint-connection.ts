@@ -1,30 +1,34 @@
 import http from 'node:http';
 import https from 'node:https';
-import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from '../../shared/webhooks/public-address.js';
+import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from './public-address.js';
 
 export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
 
 /**
- * One connection to one endpoint, kept open for the events of a run. Redirects are not followed: they count as failed
- * deliveries. An owner who moves an endpoint asks an operator to change its URL.
+ * One connection to one endpoint, kept open for the events of a run; several for notifications. Redirects are not
+ * followed: they count as failed deliveries. An owner who moves an endpoint asks an operator to change its URL.
  */
 export class EndpointConnection {
-  readonly #agents = {
-    http: new http.Agent({ keepAlive: true, maxSockets: 1 }),
-    https: new https.Agent({ keepAlive: true, maxSockets: 1 }),
-  };
+  readonly #agents: { http: http.Agent; https: https.Agent };
 
+  /** @param maxSockets connections to one host */
   constructor(
     readonly allowPrivate: boolean,
     readonly limits: PostLimits,
     readonly lookup = publicLookup(),
-  ) {}
+    maxSockets = 1,
+  ) {
+    this.#agents = {
+      http: new http.Agent({ keepAlive: true, maxSockets }),
+      https: new https.Agent({ keepAlive: true, maxSockets }),
+    };
+  }
 
   /**
    * @returns the status of the response
    * @throws when there is no response, and PrivateAddress when the address is private
    */
-  post(target: string, headers: Record<string, string>, body: string): Promise<number> {
+  post(target: string, headers: Record<string, string>, body: string | Buffer): Promise<number> {
     const url = new URL(target);
     const literal = literalAddress(url);
     if (!this.allowPrivate && literal !== null && !isPublicAddress(literal))

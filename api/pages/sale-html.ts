@@ -1,0 +1,190 @@
+import type { Branding } from '../../shared/domain/branding.js';
+import { CARD_GROUNDS, inkOn, readableOn } from '../../shared/domain/colour.js';
+import { minorDigits } from '../../shared/domain/money.js';
+import type { PageLanguage, PageLanguages } from '../../shared/sale-page/languages.js';
+import { saleWords, timeFormat } from '../../shared/sale-page/sale-words.js';
+import { fill, type Texts } from '../../shared/sale-page/texts.js';
+import type { FoundSale } from './public-sales.js';
+
+/** What one version of the page shows. `found`: null = no such sale; undefined = the sale cannot be read now. */
+export type PageContents = {
+  product: string;
+  found: FoundSale | null | undefined;
+  languages: PageLanguages;
+  language: string;
+  /** Public key for notifications; null = there are none. */
+  pushKey: string | null;
+};
+
+/**
+ * Renders the sale page: its first paint has the name and the state, and previews in messengers have title and picture.
+ * Every value is escaped.
+ * @param template pages/sale/sale.html after the build
+ */
+export function saleHtml(template: string, contents: PageContents): string {
+  const { found, languages, language } = contents;
+  const { texts, dir } = languages.get(language) as PageLanguage;
+  const branding = found?.branding ?? {};
+  const name = branding.title ?? found?.sale.name ?? contents.product;
+  const words = firstWords(found, texts, language);
+  const values: Record<string, string> = {
+    language,
+    dir,
+    name,
+    title: found ? `${words.headline} – ${name}` : words.headline,
+    page: JSON.stringify({
+      language,
+      texts,
+      title: branding.title ?? null,
+      forward: branding.forward_to_checkout === true,
+      pushKey: contents.pushKey,
+    }),
+    headline: words.headline,
+    detail: words.detail,
+    act: words.button?.label ?? '',
+    sound: texts.sound,
+    languages: texts.languages,
+    noScript: texts.noScript,
+    continueElsewhere: texts.continueElsewhere,
+  };
+  const blocks: Record<string, string> = {
+    preview: found ? preview(name, branding, words.headline) : '<meta name="robots" content="noindex">',
+    colours: colours(branding),
+    shop: shop(branding, texts),
+    picture: picture(branding, name),
+    price: branding.price ? `<p class="price">${escapeHtml(priceText(branding.price, language))}</p>` : '',
+    description: branding.description
+      ? `<p class="description" dir="auto">${escapeHtml(branding.description)}</p>`
+      : '',
+    noAct: words.button ? '' : 'hidden',
+    steps: found && found.sale.status !== 'ended' ? steps(found, texts, language) : '',
+    languageLinks: languageLinks(languages, language),
+    legal: legal(branding, texts),
+    manifest: found && contents.pushKey ? manifest(contents.product, language, branding) : '',
+    calendar: found?.sale.status === 'scheduled' ? calendarLink(contents.product, texts) : '',
+  };
+  return template
+    .replace(/\{\{\{(\w+)\}\}\}/g, (_, block: string) => blocks[block] ?? '')
+    .replace(/\{\{(\w+)\}\}/g, (_, value: string) => escapeHtml(values[value] ?? ''));
+}
+
+function firstWords(found: PageContents['found'], texts: Texts, language: string) {
+  if (found === null) return { headline: texts.problems.campaign_not_found, detail: '', button: null };
+  if (!found) return { headline: texts.loading, detail: '', button: null };
+  const { status, ...sale } = found.sale;
+  const phase = status === 'scheduled' ? 'not_started' : status;
+  // In the time zone of the campaign: the server does not know that of the visitor.
+  const time = timeFormat(language, false, found.timeZone);
+  return saleWords(phase, sale, texts, (iso) => time.format(new Date(iso)));
+}
+
+function preview(name: string, branding: Branding, headline: string): string {
+  const description = branding.description ?? headline;
+  const tags: [string, string | undefined][] = [
+    ['og:type', 'website'],
+    ['og:title', name],
+    ['og:description', description],
+    ['og:image', branding.image],
+    ['og:site_name', branding.shop_name],
+  ];
+  const properties = tags.flatMap(([key, value]) =>
+    value ? [`<meta property="${key}" content="${escapeHtml(value)}">`] : [],
+  );
+  const card = branding.image ? 'summary_large_image' : 'summary';
+  return [
+    `<meta name="description" content="${escapeHtml(description)}">`,
+    ...properties,
+    `<meta name="twitter:card" content="${card}">`,
+  ].join('\n');
+}
+
+/** The accent as variables. The contrast of each is at least 4.5, whatever the colour is. */
+function colours({ accent }: Branding): string {
+  if (!accent) return '';
+  const of = (ground: string) => {
+    const colour = readableOn(accent, ground);
+    return `--accent:${colour};--on-accent:${inkOn(colour)}`;
+  };
+  const dark = `@media (prefers-color-scheme:dark){:root{${of(CARD_GROUNDS.dark)}}}`;
+  return `<style>:root{${of(CARD_GROUNDS.light)}}${dark}</style>`;
+}
+
+function shop({ logo, shop_name, shop_url }: Branding, texts: Texts): string {
+  const name = shop_name ?? (shop_url ? texts.toShop : '');
+  if (!logo && !name) return '';
+  const inside = logo ? `<img class="logo" src="${escapeHtml(logo)}" alt="${escapeHtml(name)}">` : escapeHtml(name);
+  return `<header id="shop">${shop_url ? `<a href="${escapeHtml(shop_url)}">${inside}</a>` : inside}</header>`;
+}
+
+/** The picture, or a cover of the first character of the name. */
+function picture({ image }: Branding, name: string): string {
+  if (image) return `<img class="picture" src="${escapeHtml(image)}" alt="">`;
+  const [first] = new Intl.Segmenter().segment(name.trim());
+  return `<div class="picture cover" aria-hidden="true"><span>${escapeHtml(first?.segment ?? '')}</span></div>`;
+}
+
+function priceText({ amount, currency }: { amount: number; currency: string }, language: string): string {
+  const digits = minorDigits(currency);
+  const value = amount / 10 ** digits;
+  // People write some currencies without the digits that ISO 4217 has, such as rupiah.
+  const exact = Number.isInteger(value) ? {} : { minimumFractionDigits: digits };
+  return new Intl.NumberFormat(language, { style: 'currency', currency, ...exact }).format(value);
+}
+
+function steps({ sale }: FoundSale, texts: Texts, language: string): string {
+  const { has_line, hold_seconds } = sale;
+  const pay = hold_seconds === undefined ? [] : [payStep(hold_seconds, texts, language)];
+  const all = has_line ? [texts.stepBuy, texts.stepWait, ...pay] : [texts.stepBuyNoLine, ...pay];
+  const items = all.map((step) => `<li>${escapeHtml(step)}</li>`).join('');
+  return `<section id="steps" aria-labelledby="steps-title"><h2 id="steps-title">${escapeHtml(texts.nextSteps)}</h2><ol>${items}</ol></section>`;
+}
+
+function payStep(holdSeconds: number, texts: Texts, language: string): string {
+  if (holdSeconds === 0) return texts.stepFree;
+  const [value, unit] =
+    holdSeconds < 120
+      ? [holdSeconds, 'second']
+      : holdSeconds < 7_200
+        ? [holdSeconds / 60, 'minute']
+        : [holdSeconds / 3_600, 'hour'];
+  const format = new Intl.NumberFormat(language, { style: 'unit', unit: String(unit), unitDisplay: 'long' });
+  return fill(texts.stepPay, { time: format.format(Math.floor(Number(value))) });
+}
+
+/** Notifications on iPhones need the page on the Home Screen. */
+function manifest(product: string, language: string, { logo }: Branding): string {
+  const href = `/sale/${encodeURIComponent(product)}/manifest.webmanifest?lang=${language}`;
+  const icon = logo ? `<link rel="apple-touch-icon" href="${escapeHtml(logo)}">` : '';
+  return `<link rel="manifest" href="${escapeHtml(href)}">${icon}`;
+}
+
+function languageLinks(languages: PageLanguages, current: string): string {
+  return [...languages]
+    .map(([tag, { name }]) => {
+      const mark = tag === current ? ' aria-current="true"' : '';
+      return `<a href="?lang=${tag}" lang="${tag}" hreflang="${tag}"${mark}>${escapeHtml(name)}</a>`;
+    })
+    .join(' ');
+}
+
+/** Its script hides it when the sale opens. */
+function calendarLink(product: string, texts: Texts): string {
+  return `<p id="calendar"><a href="/sale/${encodeURIComponent(product)}/start.ics">${escapeHtml(texts.calendar)}</a></p>`;
+}
+
+function legal({ terms_url, privacy_url, shop_url }: Branding, texts: Texts): string {
+  const links = [
+    [shop_url, texts.toShop],
+    [terms_url, texts.terms],
+    [privacy_url, texts.privacy],
+  ] as const;
+  const given = links.flatMap(([url, label]) => (url ? [`<a href="${escapeHtml(url)}">${escapeHtml(label)}</a>`] : []));
+  return given.length > 0 ? `<p id="legal">${given.join(' ')}</p>` : '';
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+/** Escapes a text for HTML, in elements and in quoted attributes; braces too, because the template uses them. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (found) => ENTITIES[found] as string).replace(/\{/g, '&#123;');
+}

@@ -1,0 +1,84 @@
+import { LRUCache } from 'lru-cache';
+import { imageOrigins } from '../../shared/domain/branding.js';
+import { EXTERNAL_ID_PATTERN, type ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { acceptedLanguages, languageOf, type PageLanguages, withTexts } from '../../shared/sale-page/languages.js';
+import { defineRoute } from '../http/define-route.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { pageHeaders } from '../http/security-headers.js';
+import { type StaticFile, sendFile, staticFile } from '../http/static-file.js';
+import type { FoundSale, PublicSales } from './public-sales.js';
+import { saleHtml } from './sale-html.js';
+
+const contentTypes = ['text/html'];
+const contract = {
+  operationId: 'getSalePage',
+  method: 'get',
+  path: '/sale/:product_id',
+  summary: 'The page of a sale',
+  tag: 'flash sale',
+  caller: 'anyone',
+  anyQuery: true,
+  answers: {
+    200: { description: 'The page with the name and the state of the sale.', contentTypes, headers: ['ETag'] },
+    304: { description: 'The client has the current version.', contentTypes, headers: ['ETag'] },
+    404: { description: 'A page: no such sale.', contentTypes, headers: ['ETag'] },
+  },
+  errors: [],
+} satisfies RouteContract;
+
+/** Rendered pages of one process: a page of 20 KB with its compressed form, for each state and language. */
+const PAGES_KEPT = 500;
+const FOR_A_SECOND = 'public, max-age=1';
+
+export type SalePageDeps = {
+  template: string;
+  publicSales: PublicSales;
+  languages: PageLanguages;
+  /** Origins whose pages may show this page in a frame. */
+  frameAncestors: readonly string[];
+  /** Public key for notifications; null = there are none. */
+  pushKey: string | null;
+};
+
+/** GET /sale/:product_id. A visit costs one small read of Redis; each version of a page is rendered once. */
+export function salePageRoute(deps: SalePageDeps): Route {
+  const pages = new LRUCache<string, Promise<StaticFile>>({ max: PAGES_KEPT });
+  return defineRoute(contract, async (call) => {
+    const { req } = call;
+    const product = String(req.params.product_id);
+    const found = EXTERNAL_ID_PATTERN.test(product) ? await readSale(deps.publicSales, product as ProductId) : null;
+    const languages = withTexts(deps.languages, found?.branding.texts ?? {});
+    const asked = typeof req.query.lang === 'string' ? [req.query.lang] : [];
+    const accepted = acceptedLanguages(String(req.headers['accept-language'] ?? ''));
+    const language = languageOf([...asked, ...accepted], languages);
+    // The pages of sales that do not exist differ only in their language.
+    const key = found ? `${product}|${language}|${found.version}` : `|${language}|${String(found)}`;
+    let page = pages.get(key);
+    if (!page) {
+      const html = saleHtml(deps.template, {
+        ...{ product: found ? product : '', found, languages, language },
+        pushKey: deps.pushKey,
+      });
+      page = fileOf(html, found, deps.frameAncestors);
+      pages.set(key, page);
+    }
+    sendFile(call, await page, found === null ? 404 : 200);
+  });
+}
+
+/** Returns null if there is no such sale, undefined if it cannot be read now: then the page itself retries. */
+async function readSale(publicSales: PublicSales, product: ProductId): Promise<FoundSale | null | undefined> {
+  try {
+    return await publicSales.of(product);
+  } catch (error) {
+    if (error instanceof EngineUnavailable) return undefined;
+    throw error;
+  }
+}
+
+function fileOf(html: string, found: FoundSale | null | undefined, frameAncestors: readonly string[]) {
+  const headers = pageHeaders({ images: found ? imageOrigins(found.branding) : [], frameAncestors });
+  const cacheControl = found ? FOR_A_SECOND : 'no-store';
+  return staticFile('text/html; charset=utf-8', Buffer.from(html), cacheControl, headers, ['Accept-Language']);
+}

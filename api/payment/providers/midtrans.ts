@@ -1,0 +1,72 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { InvalidWebhook, type PaymentEvent, type PaymentProvider, reservationIn } from './provider.js';
+
+const notification = z.object({
+  order_id: z.string().max(128),
+  status_code: z.string().max(8),
+  gross_amount: z.string().max(32),
+  signature_key: z.string().max(128),
+  transaction_id: z.string().max(128),
+  transaction_status: z.string().max(64),
+  fraud_status: z.string().optional(),
+  custom_field1: z.string().optional(),
+});
+
+/** Status of a transaction → what it means for a reservation. Others have no effect. */
+const KINDS: Readonly<Record<string, PaymentEvent['kind']>> = {
+  capture: 'succeeded',
+  settlement: 'succeeded',
+  deny: 'failed',
+  cancel: 'failed',
+  failure: 'failed',
+  expire: 'expired',
+  refund: 'refunded',
+  partial_refund: 'refunded',
+};
+
+/**
+ * HTTP notifications of Midtrans. The `order_id` of the transaction is that of the reservation, or `custom_field1` is
+ * the reservation id. The signature covers order, status code and amount, and not the transaction status. So a success
+ * also needs the status code 200, which is covered.
+ */
+export function midtransProvider(serverKey: string): PaymentProvider {
+  return {
+    name: 'midtrans',
+    read(body) {
+      const parsed = notification.safeParse(parse(body));
+      if (!parsed.success) throw new InvalidWebhook('The body is not a notification of Midtrans.');
+      const { order_id, status_code, gross_amount, signature_key } = parsed.data;
+      const expected = createHash('sha512')
+        .update(order_id + status_code + gross_amount + serverKey)
+        .digest();
+      const given = Buffer.from(signature_key, 'hex');
+      if (given.length !== expected.length || !timingSafeEqual(given, expected))
+        throw new InvalidWebhook('The signature_key is not valid.');
+      return eventOf(parsed.data);
+    },
+  };
+}
+
+function eventOf(it: z.infer<typeof notification>): PaymentEvent | null {
+  const kind = KINDS[it.transaction_status];
+  if (kind === undefined) return null;
+  // A captured card payment that Midtrans suspects is not settled yet.
+  const isSafe = it.fraud_status === undefined || it.fraud_status === 'accept';
+  if (kind === 'succeeded' && (it.status_code !== '200' || !isSafe)) return null;
+  return {
+    id: `${it.transaction_id} ${it.transaction_status} ${it.gross_amount}`,
+    kind,
+    reservation: reservationIn({ reservation_id: it.custom_field1, order_id: it.order_id }),
+    paymentRef: it.transaction_id,
+    partial: it.transaction_status === 'partial_refund',
+  };
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,77 @@
+import type Stripe from 'stripe';
+import { headerOf, InvalidWebhook, type PaymentEvent, type PaymentProvider, reservationIn } from './provider.js';
+
+/**
+ * Webhooks of Stripe. The shop puts `reservation_id` (or `order_id`) into `metadata` of the Checkout Session and of its
+ * PaymentIntent, which a charge takes over. The reference of a payment is the id of its PaymentIntent in every event.
+ * @param secrets of the endpoint; several while the secret is rotated
+ */
+export function stripeProvider(secrets: readonly string[]): PaymentProvider {
+  return {
+    name: 'stripe',
+    async read(body, headers) {
+      const signature = headerOf(headers, 'stripe-signature');
+      if (signature === '') throw new InvalidWebhook('The header Stripe-Signature is missing.');
+      // Loaded with the first webhook, because most installations have none.
+      const { default: StripeLibrary } = await import('stripe');
+      for (const secret of secrets) {
+        try {
+          return eventOf(StripeLibrary.webhooks.constructEvent(body, signature, secret));
+        } catch (error) {
+          if (error instanceof SyntaxError) throw new InvalidWebhook('The body is not JSON.');
+          if (!(error instanceof StripeLibrary.errors.StripeSignatureVerificationError)) throw error;
+        }
+      }
+      throw new InvalidWebhook('The signature is not valid for this body, or too old.');
+    },
+  };
+}
+
+/** Returns the event in the common form; null = it has no effect. */
+function eventOf(event: Stripe.Event): PaymentEvent | null {
+  switch (event.type) {
+    case 'checkout.session.completed':
+      // With a delayed payment method the money comes later: `async_payment_succeeded` or `…_failed` follows.
+      return event.data.object.payment_status === 'unpaid' ? null : ofSession(event.id, 'succeeded', event.data.object);
+    case 'checkout.session.async_payment_succeeded':
+      return ofSession(event.id, 'succeeded', event.data.object);
+    case 'checkout.session.async_payment_failed':
+      return ofSession(event.id, 'failed', event.data.object);
+    case 'checkout.session.expired':
+      return ofSession(event.id, 'expired', event.data.object);
+    case 'payment_intent.succeeded': {
+      const { id, metadata, amount, amount_received } = event.data.object;
+      return of(event.id, 'succeeded', metadata, id, amount_received < amount);
+    }
+    // `payment_intent.payment_failed` has no effect, because the customer may try another card until the hold ends.
+    case 'payment_intent.canceled':
+      return of(event.id, 'failed', event.data.object.metadata, event.data.object.id, false);
+    case 'charge.refunded': {
+      const { id, metadata, payment_intent, refunded } = event.data.object;
+      return of(event.id, 'refunded', metadata, idOf(payment_intent) || id, !refunded);
+    }
+    default:
+      return null;
+  }
+}
+
+function ofSession(id: string, kind: PaymentEvent['kind'], session: Stripe.Checkout.Session): PaymentEvent {
+  const { metadata, client_reference_id, payment_intent } = session;
+  const named = reservationIn(metadata) ?? reservationIn({ reservation_id: client_reference_id });
+  return { id, kind, reservation: named, paymentRef: idOf(payment_intent) || session.id, partial: false };
+}
+
+function of(
+  id: string,
+  kind: PaymentEvent['kind'],
+  metadata: Stripe.Metadata | null,
+  paymentRef: string,
+  partial: boolean,
+): PaymentEvent {
+  return { id, kind, reservation: reservationIn(metadata), paymentRef, partial };
+}
+
+/** The id of an object that may be expanded; "" = none. */
+function idOf(object: string | { id: string } | null): string {
+  return typeof object === 'string' ? object : (object?.id ?? '');
+}

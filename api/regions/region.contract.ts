@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { TRANSFER_STATUSES } from '../../shared/postgres/region-transfers.js';
+import { externalId } from '../http/fields.js';
+import type { RouteContract } from '../http/route.js';
+
+/** Header names of calls between regions. */
+export const REGION_HEADER = 'doorbuster-region';
+export const KEY_HEADER = 'doorbuster-region-key';
+/** In a call: the epoch that the caller knows for the region that it calls. In a response: the epoch of the region. */
+export const EPOCH_HEADER = 'doorbuster-region-epoch';
+/** The address of the client of a forwarded request. */
+export const CLIENT_HEADER = 'doorbuster-client-address';
+
+/** Forwarded requests have the path of their route after this. */
+export const ARRIVAL_PATH = '/regions/forwarded';
+
+const epochs = z.record(z.string(), z.int()).describe('the highest epoch of each region that the sender has learnt of');
+
+export const beatBody = z.object({
+  region: z.string(),
+  layout: z.string(),
+  epochs,
+  campaigns_after: z.int().min(0),
+});
+
+export const beatData = z.object({
+  region: z.string(),
+  layout: z.string().describe('the settings that all regions must share, as one text'),
+  epoch: z.int().nullable().describe('the epoch of this installation; null = it has not joined its region'),
+  serves: z.boolean().describe('whether this installation owns its region'),
+  epochs,
+  campaigns: z
+    .array(z.object({ no: z.int(), product_id: z.string(), code: z.string().nullable() }))
+    .describe('campaigns with numbers above `campaigns_after`, by number'),
+});
+export type BeatData = z.infer<typeof beatData>;
+
+/** What every call between regions shares. They need REGION_KEYS in `Doorbuster-Region-Key`. */
+export const betweenRegions = { tag: 'operations', caller: 'anyone' } as const;
+
+export const beatContract = {
+  ...betweenRegions,
+  method: 'post',
+  operationId: 'beatRegion',
+  path: '/regions/beat',
+  summary: 'Exchange epochs and new campaigns between regions',
+  description:
+    'For the APIs of other regions, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. It exists only with REGION.',
+  body: beatBody,
+  answers: { 200: { description: 'What this region knows.', data: beatData } },
+  errors: ['invalid_request', 'unauthorized', 'rate_limited', 'temporarily_unavailable'],
+} satisfies RouteContract;
+
+const MAX_UNITS = 1_000_000_000;
+export const units = z.int('must be a whole number').min(1, 'must be at least 1').max(MAX_UNITS);
+
+export const takeBody = z.object({ transfer_id: z.uuid(), product_id: externalId, from: z.string(), units });
+
+export const transferData = z.object({
+  transfer_id: z.uuid(),
+  product_id: z.string(),
+  direction: z.enum(['out', 'in']),
+  region: z.string().describe('the other region'),
+  units: z.int(),
+  status: z
+    .enum(TRANSFER_STATUSES)
+    .describe(
+      '`leaving` → `in_transit` → `arrived`; `refused` = the giver had too few; `returning` → `returned` = the taker ' +
+        'refused; `stuck` = an operator has to compare both regions. Of the taker: `arriving` → `arrived` or `refused`',
+    ),
+  detail: z.string().nullable().describe('why it waits or was refused'),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
+
+export const takeContract = {
+  ...betweenRegions,
+  method: 'post',
+  path: '/regions/transfers',
+  operationId: 'takeRegionUnits',
+  summary: 'Take units that another region gives',
+  description:
+    'For the APIs of other regions, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Idempotent by `transfer_id`; ' +
+    'a refusal is final. It exists only with REGION.',
+  body: takeBody,
+  answers: { 200: { description: 'The units are in the stock of this region.', data: transferData } },
+  errors: ['invalid_request', 'unauthorized', 'rate_limited', 'campaign_conflict', 'temporarily_unavailable'],
+} satisfies RouteContract;

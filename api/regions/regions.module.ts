@@ -1,0 +1,110 @@
+import { LIMITS } from '../../shared/config/limits.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
+import type { Code } from '../../shared/domain/codes.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import { campaignsAfter } from '../../shared/postgres/region-state.js';
+import { RegionTransfers } from '../../shared/postgres/region-transfers.js';
+import type { Claims } from '../claim/claim.module.js';
+import type { Core } from '../core.js';
+import type { Guards } from '../guards/guards.module.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
+import type { Route } from '../http/route.js';
+import { arrival, beatRoute } from './arrivals.js';
+import { every } from './every.js';
+import { forwarded } from './forward.js';
+import { Owners } from './owners.js';
+import { RegionKeys } from './region-keys.js';
+import { Regions } from './regions.js';
+import { Transfers } from './transfers.js';
+import { transferRoutes } from './transfers.route.js';
+
+type Check = { ok: boolean; detail: string };
+
+/** What the API has as one of several regions. */
+export type RegionParts = {
+  /** Routes of regions themselves. */
+  routes: Route[];
+  /** Returns the routes, each decided by the owner of its subject, and those at which forwarded requests arrive. */
+  withOwners(routes: readonly Route[]): Route[];
+  /** Whether another region decides about a code. */
+  isOfOther: (code: Code) => boolean;
+  checks: () => { own: Check; others: Record<string, Check> };
+};
+
+/** The installation as one of several regions; null without REGION, where requests cost nothing more. */
+export function regionsModule(core: Core, { auth }: Pick<Guards, 'auth'>, claims: Claims): RegionParts | null {
+  const { config, database, metrics, log, life } = core;
+  if (config.regions === null) return null;
+  const { own, layout, keys: secrets } = config.regions;
+  const keys = new RegionKeys(secrets, new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept));
+  const regions = new Regions({ config: config.regions, secret: keys.secret, database, log, limits: LIMITS });
+  life.add('regions', regions);
+  const { tickets, apiKeys } = auth;
+  const owners = new Owners(own, layout, regions.directory);
+  const isHere = async (product: string) => {
+    const { reader } = core.sales.of(product as ProductId, FIRST_BUCKET);
+    return (await reader.stock(product as ProductId)) !== null;
+  };
+  const arrivals = { regions, owners, keys, tickets };
+  return {
+    routes: [
+      beatRoute(regions, keys, (after) => campaignsAfter(database, after, LIMITS.regionCampaignsPerBeat)),
+      ...transferRoutes({
+        transfers: createTransfers(core, claims, regions),
+        table: new RegionTransfers(database),
+        ...{ regions, apiKeys, keys },
+      }),
+    ],
+    withOwners: (routes) => [
+      ...routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
+      ...routes.flatMap((route) => arrival(route, arrivals) ?? []),
+    ],
+    isOfOther: (code) => owners.ofCode(code) !== own,
+    checks: () => checksOf(regions),
+  };
+}
+
+/** Every process goes on with transfers that no other works on. */
+function createTransfers(
+  { config, database, sales, shards, log, life }: Core,
+  { acknowledgements }: Claims,
+  regions: Regions,
+): Transfers {
+  const transfers = new Transfers({
+    regions,
+    database,
+    table: new RegionTransfers(database),
+    campaigns: new CampaignsTable(database),
+    sales,
+    commitsOf: (product) => shards.of(product, FIRST_BUCKET).commits,
+    acknowledgements,
+    log,
+    limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
+  });
+  const stopped = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  life.add('transfers between regions', {
+    start() {
+      running = every(LIMITS.regionBeatMs, stopped.signal, () => transfers.resume());
+    },
+    async stop() {
+      stopped.abort();
+      await running;
+    },
+  });
+  return transfers;
+}
+
+function checksOf(regions: Regions): { own: Check; others: Record<string, Check> } {
+  const { own, refusal, epoch } = regions;
+  return {
+    own: { ok: refusal === null, detail: refusal ?? `${own}, epoch ${epoch}` },
+    others: Object.fromEntries(
+      regions.others.map(({ region, problem, epoch: theirs }) => [
+        `region_${region}`,
+        { ok: problem === null, detail: problem ?? `epoch ${theirs}` },
+      ]),
+    ),
+  };
+}

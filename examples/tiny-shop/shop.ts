@@ -1,0 +1,114 @@
+import express, { type Express } from 'express';
+import type Stripe from 'stripe';
+import { verifyCheckoutUrl, verifyWebhook, WebhookError } from '../../server/verify.js';
+import { AGAIN, escapeHtml, page } from './page.js';
+
+export type ShopOptions = {
+  stripe: Stripe;
+  /** Where browsers reach the shop and Doorbuster. */
+  shopUrl: string;
+  doorbusterUrl: string;
+  product: { id: string; name: string; cents: number };
+  /** CHECKOUT_URL_KEYS of Doorbuster, and the secret of its webhook to this shop. */
+  checkoutKeys: string;
+  webhookSecret: string;
+};
+
+/** What the shop knows of a reservation. A real shop keeps it in its database. */
+export type Order = { order: string; session: string | null; state: 'unpaid' | 'paid' | 'ended' };
+
+/** The template of the link by which Doorbuster sends shoppers to `/pay`. */
+export const checkoutUrlOf = (shopUrl: string): string =>
+  `${shopUrl}/pay?order={order_id}&reservation={reservation_id}&qty={qty}&sig={signature}`;
+
+/** The events of Doorbuster that the shop needs. */
+export const EVENTS = ['redemption.redeemed', 'redemption.released', 'redemption.expired', 'payment.late'].map(
+  (type) => `dev.doorbuster.${type}.v1`,
+);
+
+/** Sells one product: the sale and the line are Doorbuster's, the money is Stripe's. */
+export function createShop({ stripe, product, ...options }: ShopOptions, orders: Map<string, Order>): Express {
+  const app = express();
+  const price = (cents: number) => `$${(cents / 100).toFixed(2)}`;
+
+  app.get('/', (_req, res) => {
+    const sale = `${options.doorbusterUrl}/sale/${encodeURIComponent(product.id)}`;
+    res.send(page(product.name, price(product.cents), `<a class="button" href="${sale}">Go to the sale</a>`));
+  });
+
+  // Doorbuster sends shoppers here. The signature covers every value in the link.
+  app.get('/pay', (req, res) => {
+    const check = verifyCheckoutUrl(req.url, options.checkoutKeys);
+    if (!check.valid) return void res.status(403).send(page('This link is not valid', reasonOf(check.reason)));
+    const total = price(product.cents * Number(req.query.qty));
+    const until = check.expiresAt.toISOString().slice(11, 16);
+    const form = `<form method="post" action="${escapeHtml(req.url)}"><button class="button">Pay ${total}</button></form>`;
+    res.send(page(product.name, `Yours until ${until} UTC.`, form));
+  });
+
+  app.post('/pay', async (req, res) => {
+    const check = verifyCheckoutUrl(req.url, options.checkoutKeys);
+    if (!check.valid) return void res.status(403).send(page('This link is not valid', reasonOf(check.reason)));
+    const [reservation_id, order, qty] = [req.query.reservation, req.query.order, req.query.qty].map(String);
+    const metadata = { reservation_id: String(reservation_id) };
+    // The idempotency key gives a shopper who presses twice the same session.
+    const session = await stripe.checkout.sessions.create(
+      {
+        mode: 'payment',
+        line_items: [
+          {
+            quantity: Number(qty),
+            price_data: { currency: 'usd', unit_amount: product.cents, product_data: { name: product.name } },
+          },
+        ],
+        metadata,
+        payment_intent_data: { metadata },
+        success_url: `${options.shopUrl}/orders/${reservation_id}`,
+        cancel_url: `${options.shopUrl}${req.url}`,
+      },
+      { idempotencyKey: `session-${reservation_id}` },
+    );
+    orders.set(metadata.reservation_id, { order: String(order), session: session.id, state: 'unpaid' });
+    res.redirect(303, String(session.url));
+  });
+
+  app.get('/orders/:reservation', (req, res) => {
+    const order = orders.get(req.params.reservation);
+    if (!order) return void res.status(404).send(page('No such order', ''));
+    const title = { unpaid: 'Waiting for the payment …', paid: 'Paid. Thank you!', ended: 'The time was over' }[
+      order.state
+    ];
+    res.send(page(title, `Order ${order.order}`, order.state === 'unpaid' ? AGAIN : ''));
+  });
+
+  // Events of Doorbuster. Stripe reports payments to Doorbuster, which confirms the reservation.
+  app.post('/doorbuster', express.raw({ type: () => true }), async (req, res) => {
+    try {
+      await onEvent(verifyWebhook(req.body, req.headers, options.webhookSecret) as Event);
+      res.sendStatus(204);
+    } catch (error) {
+      if (!(error instanceof WebhookError)) throw error;
+      res.status(400).send(error.message);
+    }
+  });
+
+  type Event = { type: string; data: { reservation_id: string; payment_ref?: string | null } };
+  async function onEvent({ type, data }: Event): Promise<void> {
+    const order = orders.get(data.reservation_id);
+    if (type.endsWith('payment.late.v1') && data.payment_ref) {
+      await stripe.refunds.create(
+        { payment_intent: data.payment_ref },
+        { idempotencyKey: `refund-${data.payment_ref}` },
+      );
+    } else if (order && type.endsWith('redemption.redeemed.v1')) {
+      order.state = 'paid';
+    } else if (order && /redemption\.(released|expired)\.v1$/.test(type)) {
+      order.state = 'ended';
+      // The session may be paid or expired already. Then the payment is late, and there is nothing to expire.
+      if (order.session) await stripe.checkout.sessions.expire(order.session).catch(() => {});
+    }
+  }
+  return app;
+}
+
+const reasonOf = (reason: string) => (reason === 'expired' ? 'The time to pay is over.' : 'Go back to the sale.');

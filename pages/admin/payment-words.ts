@@ -1,0 +1,60 @@
+/** An event of a payment provider as GET /admin/payment-events returns it. */
+export type PaymentEvent = {
+  provider: string;
+  event_id: string;
+  kind: 'succeeded' | 'failed' | 'expired' | 'refunded';
+  outcome: string;
+  partial: boolean;
+  payment_ref: string | null;
+  received_at: string;
+  refunded_at: string | null;
+  reservation_id: string | null;
+  product_id: string | null;
+  campaign_name: string | null;
+  user_id: string | null;
+  order_id: string | null;
+  status: string | null;
+};
+
+type Words = { text: string; tone: 'good' | 'warn' | 'off' };
+
+/** Outcome → what happened, and what support does about it. */
+export const OUTCOMES: Record<string, string> = {
+  confirmed: 'Paid',
+  reacquired: 'Paid late, and got a free unit',
+  duplicate: 'Paid a second time: refund one of the payments',
+  repeated: 'Reported again, counted once',
+  late: 'Paid too late: refund it',
+  released: 'Not paid, the unit was returned',
+  refunded: 'Refunded',
+  refunded_before: 'Refunded before the payment was reported',
+  unpaid: 'Refund of a payment that was not counted',
+  still_paid: 'Refunded, another payment is left',
+  partial: 'A part of the amount: decide in the shop',
+  settled: 'Nothing to return',
+  unknown: 'No such reservation: find out what was paid',
+  unrelated: 'Names no reservation',
+};
+const OPEN = ['late', 'duplicate', 'partial', 'unknown'];
+
+/** What an event means for support. A late or second payment that was returned since needs nothing more. */
+export function paymentWords({ kind, outcome, refunded_at }: PaymentEvent): Words {
+  if (!OPEN.includes(outcome))
+    return { text: OUTCOMES[outcome] ?? outcome, tone: kind === 'succeeded' ? 'good' : 'off' };
+  if (kind === 'succeeded' && refunded_at !== null) {
+    if (outcome === 'late') return { text: 'Paid too late, and refunded', tone: 'off' };
+    if (outcome === 'duplicate') return { text: 'Paid a second time, and refunded', tone: 'off' };
+  }
+  if (outcome === 'partial' && kind === 'refunded')
+    return { text: 'A part was refunded: decide in the shop', tone: 'warn' };
+  if (outcome === 'unknown' && kind !== 'succeeded') return { text: 'No such reservation', tone: 'off' };
+  return { text: String(OUTCOMES[outcome]), tone: 'warn' };
+}
+
+/** Which field of the search a typed text is. */
+export function paymentSearchOf(text: string): [string, string] | null {
+  const typed = text.trim();
+  if (typed === '') return null;
+  if (/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(typed)) return ['reservation_id', typed];
+  return [typed.startsWith('ord_') ? 'order_id' : 'payment_ref', typed];
+}

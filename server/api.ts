@@ -1,0 +1,224 @@
+/** Money is an integer in minor units. */
+export type Cart = { subtotal: number; currency: string };
+
+export type Validated = {
+  valid: boolean;
+  discount_amount: number | null;
+  total: number | null;
+  remaining_hint?: 'plenty' | 'few' | 'none';
+} & Record<string, unknown>;
+
+export type Redeemed =
+  | ({ status: 'redeemed' | 'reserved'; reservation_id: string; order_id: string; pay_before: string | null } & Record<
+      string,
+      unknown
+    >)
+  | ({ status: 'queued'; position: number; queue_size: number } & Record<string, unknown>);
+
+/** A reservation by its id, or by the id of its order. `product_id` if several campaigns have the order. */
+export type ReservationName = { reservation_id: string } | { order_id: string; product_id?: string };
+
+export type Confirmed = {
+  reservation_id: string;
+  status: 'redeemed';
+  order_id: string;
+  /** The first `payment_ref`, if this call had another one: refund one of the payments. */
+  already_paid_by?: string;
+  reacquired?: true;
+  /** Units of the reservation, if some were given back before: deliver no more than these. */
+  qty?: number;
+};
+export type Released = { reservation_id: string; released: true; status: 'released' | 'expired' };
+/** The reservation keeps `qty` units. `released_qty`: those that were released until now. */
+export type ReleasedInPart = {
+  reservation_id: string;
+  released: false;
+  status: 'reserved';
+  qty: number;
+  released_qty: number;
+};
+export type Extended = { reservation_id: string; status: 'extended'; pay_before: string };
+export type Refunded = { reservation_id: string; status: 'refunded'; returned_to_stock: boolean };
+/** The reservation keeps `qty` units. `refunded_qty`: those that were refunded until now. */
+export type RefundedInPart = {
+  reservation_id: string;
+  status: 'redeemed';
+  returned_to_stock: boolean;
+  qty: number;
+  refunded_qty: number;
+};
+export type Campaign = {
+  id: string;
+  product_id: string;
+  name: string;
+  status: string;
+  total_limit: number | null;
+} & Record<string, unknown>;
+
+export type ServerOptions = {
+  /** Address of the API, such as `https://sale.shop.example`. */
+  baseUrl: string;
+  /** A secret of SERVICE_API_KEYS: for `confirm`, `release`, `extend`, `refund` and `reservation`. */
+  serviceKey?: string;
+  /** A secret of ADMIN_API_KEYS: for `campaigns`. */
+  adminKey?: string;
+  /** The time limit of one call. Default: 10 s. */
+  timeoutMs?: number;
+  /** How often a call is repeated that got no response, 429 or 5xx. Default: 3. */
+  retries?: number;
+  fetch?: typeof fetch;
+};
+
+/** A refusal. `code` is that of the problem document; `unreachable` = there was no response. */
+export class DoorbusterError extends Error {
+  override readonly name = 'DoorbusterError';
+  constructor(
+    readonly code: string,
+    /** 0 = there was no response. */
+    readonly status: number,
+    /** The problem document. */
+    readonly problem: Readonly<Record<string, unknown>>,
+  ) {
+    super(`${code}: ${problem.detail ?? 'no response'}`);
+  }
+}
+
+type Key = 'serviceKey' | 'adminKey' | null;
+type Call = { method: string; path: string; key: Key; body?: unknown; headers?: Record<string, string> };
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+
+/**
+ * The calls of a shop's backend. Each call is safe to repeat, and is repeated after lost responses, 429 and 5xx. All of
+ * them throw DoorbusterError.
+ */
+export class Doorbuster {
+  constructor(readonly options: ServerOptions) {}
+
+  /** Checks codes. Changes nothing. */
+  validate(body: {
+    code?: string;
+    codes?: readonly string[];
+    user_id: string;
+    attributes?: Record<string, unknown>;
+    cart?: Cart;
+  }): Promise<Validated> {
+    return this.#call({ method: 'POST', path: '/coupons/validate', key: null, body });
+  }
+
+  /**
+   * Redeems a code for an order.
+   * @param idempotencyKey the same for every try of one intention, such as the id of the order and the code
+   */
+  redeem(
+    body: {
+      code: string;
+      user_id: string;
+      order_id: string;
+      attributes?: Record<string, unknown>;
+      cart?: Cart;
+      metadata?: Record<string, string>;
+    },
+    { idempotencyKey }: { idempotencyKey: string },
+  ): Promise<Redeemed> {
+    const headers = { 'Idempotency-Key': idempotencyKey };
+    return this.#call({ method: 'POST', path: '/coupons/redeem', key: null, body, headers });
+  }
+
+  /** Confirms the payment of a reservation. A code `reservation_released` means: refund the payment. */
+  confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed> {
+    return this.#call({ method: 'POST', path: '/flash-sale/confirm', key: 'serviceKey', body });
+  }
+
+  /**
+   * Gives up an unpaid reservation. With `keep` it keeps that many of its units; a code `reservation_released` then means
+   * that it has ended.
+   */
+  release(body: ReservationName & { reason?: string; keep?: 0 }): Promise<Released>;
+  release(body: ReservationName & { reason?: string; keep: number }): Promise<Released | ReleasedInPart>;
+  release(body: ReservationName & { reason?: string; keep?: number }): Promise<Released | ReleasedInPart> {
+    return this.#call({ method: 'POST', path: '/flash-sale/release', key: 'serviceKey', body });
+  }
+
+  /**
+   * Extends the time to pay once, while a payment is under way. A repetition gets the same time. A code
+   * `extension_not_allowed` means that the campaign has no `extend_seconds`.
+   */
+  extend(body: ReservationName): Promise<Extended> {
+    return this.#call({ method: 'POST', path: '/flash-sale/extend', key: 'serviceKey', body });
+  }
+
+  /**
+   * Records that the payment of a redeemed reservation was refunded. With `keep` it keeps that many of its units; a code
+   * `reservation_refunded` then means that all of them were refunded.
+   */
+  refund(body: ReservationName & { keep?: 0 }): Promise<Refunded>;
+  refund(body: ReservationName & { keep: number }): Promise<Refunded | RefundedInPart>;
+  refund(body: ReservationName & { keep?: number }): Promise<Refunded | RefundedInPart> {
+    return this.#call({ method: 'POST', path: '/flash-sale/refund', key: 'serviceKey', body });
+  }
+
+  /** Reads a reservation, to check what a browser sent. */
+  reservation(id: string): Promise<Record<string, unknown>> {
+    const path = `/flash-sale/reservations/${encodeURIComponent(id)}`;
+    return this.#call({ method: 'GET', path, key: 'serviceKey' });
+  }
+
+  /** Campaigns, with an admin key. */
+  readonly campaigns = {
+    create: (terms: { product_id: string; total_limit: number | null } & Record<string, unknown>): Promise<Campaign> =>
+      this.#call({ method: 'POST', path: '/admin/campaigns', key: 'adminKey', body: terms }),
+    get: (id: string): Promise<Campaign> => this.#campaign('GET', id),
+    update: (id: string, terms: Record<string, unknown>): Promise<Campaign> => this.#campaign('PATCH', id, '', terms),
+    pause: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/pause'),
+    resume: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/resume'),
+    close: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/close'),
+    stats: (id: string): Promise<Record<string, unknown>> => this.#campaign('GET', id, '/stats'),
+  };
+
+  #campaign<Data>(method: string, id: string, action = '', body?: unknown): Promise<Data> {
+    const path = `/admin/campaigns/${encodeURIComponent(id)}${action}`;
+    return this.#call({ method, path, key: 'adminKey', body });
+  }
+
+  async #call<Data>(call: Call): Promise<Data> {
+    const { retries = 3 } = this.options;
+    for (let tries = 0; ; tries += 1) {
+      const { data, error, retryAfterMs } = await this.#once<Data>(call);
+      if (!error) return data as Data;
+      const passes = error.status === 0 || error.status === 429 || error.status >= 500;
+      if (!passes || tries >= retries) throw error;
+      const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries) * (0.5 + Math.random() / 2);
+      await new Promise((resolve) => setTimeout(resolve, Math.max(retryAfterMs, pause)));
+    }
+  }
+
+  async #once<Data>({ method, path, key, body, headers = {} }: Call): Promise<{
+    data?: Data;
+    error?: DoorbusterError;
+    retryAfterMs: number;
+  }> {
+    const { baseUrl, timeoutMs = 10_000, fetch: send = fetch } = this.options;
+    const secret = key && this.options[key];
+    if (key && !secret) throw new TypeError(`this call needs the option ${key}`);
+    try {
+      const response = await send(baseUrl.replace(/\/+$/, '') + path, {
+        method,
+        headers: {
+          ...headers,
+          ...(secret ? { Authorization: `Bearer ${secret}` } : {}),
+          ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const json = (await response.json()) as Record<string, unknown>;
+      if (response.ok && json.data !== undefined) return { data: json.data as Data, retryAfterMs: 0 };
+      const seconds = Number(response.headers.get('Retry-After')) || 0;
+      const error = new DoorbusterError(String(json.code ?? 'unreachable'), response.ok ? 0 : response.status, json);
+      return { error, retryAfterMs: seconds * 1000 };
+    } catch (thrown) {
+      return { error: new DoorbusterError('unreachable', 0, { detail: String(thrown) }), retryAfterMs: 0 };
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export type CheckoutUrlCheck =
+  | { valid: true; expiresAt: Date }
+  | { valid: false; reason: 'malformed' | 'unknown_key' | 'wrong_signature' | 'expired' };
+
+const SIGNATURE = /v1\.([A-Za-z0-9_-]{1,16})\.(\d{1,12})\.([A-Za-z0-9_-]{43})/g;
+
+/**
+ * Verifies the link by which a shopper arrived to pay. The signature covers path, query and fragment, so every value in
+ * them is genuine if the link is valid. The origin is not covered.
+ * @param url the link, or its path and query as Node has them in `req.url`
+ * @param keys CHECKOUT_URL_KEYS of the server: comma-separated `kid:base64`
+ * @param now for tests
+ */
+export function verifyCheckoutUrl(url: string, keys: string, now: Date = new Date()): CheckoutUrlCheck {
+  const path = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
+  const found = [...path.matchAll(SIGNATURE)];
+  const [signature, kid, seconds, mac] = found[0] ?? [];
+  if (found.length !== 1 || !signature || !kid || !seconds || !mac) return { valid: false, reason: 'malformed' };
+  const key = keysOf(keys).get(kid);
+  if (!key) return { valid: false, reason: 'unknown_key' };
+  const signed = `v1.${kid}.${seconds}\n${path.replace(signature, '')}`;
+  if (!isEqual(createHmac('sha256', key).update(signed).digest(), Buffer.from(mac, 'base64url')))
+    return { valid: false, reason: 'wrong_signature' };
+  const expiresAt = new Date(Number(seconds) * 1000);
+  return now < expiresAt ? { valid: true, expiresAt } : { valid: false, reason: 'expired' };
+}
+
+/** How old a webhook may be, and how far its clock may be ahead. */
+const WEBHOOK_TOLERANCE_SECONDS = 300;
+
+export type WebhookHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * Verifies a webhook by the rules of Standard Webhooks and returns its event.
+ * @param body the raw body; a body that was parsed and encoded again does not verify
+ * @param headers with names in lower case, as Node has them
+ * @param secret `whsec_…`, which the server returned when the endpoint was created
+ * @throws WebhookError if the webhook is not genuine, too old or not JSON
+ */
+export function verifyWebhook(
+  body: string | Buffer,
+  headers: WebhookHeaders,
+  secret: string,
+  now: Date = new Date(),
+): Record<string, unknown> {
+  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
+    typeof headers[name] === 'string' ? (headers[name] as string) : '',
+  ) as [string, string, string];
+  if (!id || !/^\d{1,12}$/.test(timestamp) || !signatures) throw new WebhookError('a webhook header is missing');
+  if (Math.abs(now.getTime() / 1000 - Number(timestamp)) > WEBHOOK_TOLERANCE_SECONDS)
+    throw new WebhookError('the webhook is too old, or the clock is wrong');
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const text = body.toString();
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest();
+  const isGenuine = signatures
+    .split(' ')
+    .some((one) => one.startsWith('v1,') && isEqual(expected, Buffer.from(one.slice(3), 'base64')));
+  if (!isGenuine) throw new WebhookError('the signature does not match');
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    throw new WebhookError('the body is not JSON');
+  }
+}
+
+/** A webhook that must not be acted on. */
+export class WebhookError extends Error {
+  override readonly name = 'WebhookError';
+}
+
+function keysOf(text: string): Map<string, Buffer> {
+  return new Map(
+    text.split(',').map((entry) => {
+      const colon = entry.indexOf(':');
+      return [entry.slice(0, colon).trim(), Buffer.from(entry.slice(colon + 1).trim(), 'base64')];
+    }),
+  );
+}
+
+function isEqual(a: Buffer, b: Buffer): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,112 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { readEngineUrls } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
+import { migrateToLatest, newestMigration } from '../postgres/migrate.js';
+import { Database } from '../postgres/pool.js';
+import { COPY_STATEMENT_MS, endWithReason } from './command.js';
+import { type Manifest, readManifest } from './manifest.js';
+import { type RedisChoice, RedisOfRestore } from './redis-of-restore.js';
+import { RestoreRefused, readContents, restoreDatabase } from './restore-database.js';
+import { readMigration } from './tables.js';
+
+/** `npm run restore -- --from <folder>`: see scripts/restore.mjs. */
+const {
+  from,
+  replace,
+  redis: choice,
+} = parseArgs({
+  options: {
+    from: { type: 'string', default: '' },
+    replace: { type: 'boolean', default: false },
+    redis: { type: 'string' },
+  },
+}).values;
+const folder = resolve(from);
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+let failed = 'nothing was restored';
+const open: { close(): Promise<void> | void }[] = [];
+try {
+  const { redis: target, databaseUrl } = readEngineUrls();
+  const manifest = await readManifest(folder);
+  print(`Backup of ${manifest.created_at}, by version ${manifest.service_version}; its files are whole.`);
+  const database = new Database({
+    url: databaseUrl,
+    name: 'doorbuster-restore',
+    connections: 3,
+    statementMs: COPY_STATEMENT_MS,
+    connectMs: LIMITS.commandConnectMs,
+    onError: () => {},
+  });
+  open.push(database);
+  await prepareSchema(database, databaseUrl, manifest);
+  const redis = await RedisOfRestore.open(target, database);
+  open.push(redis);
+  redis.refuseWithout(choice as RedisChoice | undefined);
+  await restoreDatabase(database, folder, manifest, (name, rows) =>
+    print(`${String(rows).padStart(12)} rows  ${name}`),
+  );
+  failed = 'Postgres was restored, but the rest failed; repeat the command with --replace';
+  if (manifest.migration !== (await newestMigration())) {
+    const { applied } = await migrateToLatest(databaseUrl);
+    print(`Migrated: ${applied.join(', ')}.`);
+  }
+  print('Postgres was restored.');
+  process.exitCode = await finish(redis);
+} catch (error) {
+  endWithReason(failed, error);
+} finally {
+  for (const one of open) await one.close();
+}
+
+// The driver keeps a timer for each COPY until its time limit, although the COPY has ended.
+process.exit();
+
+/** Brings an empty database to the schema of the backup. @throws RestoreRefused */
+async function prepareSchema(database: Database, databaseUrl: string, { migration }: Manifest): Promise<void> {
+  const newest = await newestMigration();
+  if (migration > newest) {
+    throw new RestoreRefused(
+      `the backup has the migration ${migration}, which this version lacks; use a later version`,
+    );
+  }
+  const found = await readMigration(database);
+  if (found === null) {
+    await migrateToLatest(databaseUrl, migration);
+    print(`The empty database got its schema, up to ${migration}.`);
+    return;
+  }
+  if (found !== migration) {
+    throw new RestoreRefused(
+      `the database has the migration ${found}, the backup ${migration}; restore into an empty database`,
+    );
+  }
+  const { campaigns, reservations } = await readContents(database);
+  if (campaigns > 0 && !replace) {
+    throw new RestoreRefused(
+      `the database has ${campaigns} campaigns and ${reservations} reservations; --replace deletes them first`,
+    );
+  }
+}
+
+/** Makes Redis and Postgres agree, and prints the verdict of the ledger. @returns the exit code */
+async function finish(redis: RedisOfRestore): Promise<number> {
+  if (!redis.hasData) {
+    print('Redis is empty: a worker fills it from Postgres when it runs.');
+  } else if (choice === 'discard') {
+    await redis.discard();
+    print('Redis was emptied: a worker fills it from Postgres, as a new history.');
+  } else {
+    print('What happened after the backup is taken from Redis:\n');
+    const repair = fileURLToPath(new URL('../restore-postgres/main.js', import.meta.url));
+    return spawnSync(process.execPath, [repair, '--after-restore'], { stdio: 'inherit' }).status ?? 2;
+  }
+  if (!(await redis.waitUntilFilled(print))) {
+    print('No worker runs. Start one, then compare: npm run ledger -- <product_id>');
+    return 0;
+  }
+  return redis.judge(print);
+}

@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FIRST_BUCKET, homeCodes } from '../domain/buckets.js';
+import type { CampaignId, ProductId } from '../domain/ids.js';
+import { planFetch } from '../domain/rounds.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import type { ReserveInput } from '../sale/reserve-call.js';
+import type { Sales } from '../sale/sales.js';
+import type { BucketHeads } from '../sale/scripts/buckets.js';
+import type { ReserveOutcome, StoreReserveOutcome } from '../sale/scripts/reserve.js';
+import type { Places } from './places.js';
+import type { Transfers } from './transfers.js';
+
+/** The bucket of a user seals, draws and decides in three calls; more are only needed when other users come first. */
+const TRIES = 50;
+/** How long a campaign without a line that has no free unit is not searched again. */
+const NOTHING_FREE_MS = 100;
+/** The pause before units that are on their way are looked for again. */
+const ON_THEIR_WAY_MS = 10;
+
+/**
+ * Claims in divided campaigns for which the bucket of the user has no unit (docs/buckets.md). With a waiting room all
+ * buckets are sealed, and the user gets the next number of the one line. Without one, units are fetched from other
+ * buckets.
+ */
+export class BucketClaims {
+  /** Campaigns whose buckets have all confirmed to this process that they are sealed. */
+  readonly #sealed = new Set<ProductId>();
+  readonly #sealing = new Map<ProductId, Promise<void>>();
+  /** By campaign and bucket. */
+  readonly #fetching = new Map<string, Promise<boolean>>();
+  /** Campaign → until when it counts as sold out, by the monotonic clock. */
+  readonly #nothingFree = new Map<ProductId, number>();
+
+  constructor(
+    readonly sales: Sales,
+    readonly places: Places,
+    readonly transfers: Transfers,
+    readonly limits: { bucketClaimMs: number },
+  ) {}
+
+  /**
+   * Completes a claim. @param first the decision of the user's bucket
+   * @throws EngineUnavailable when a bucket that is needed cannot be used, or when units do not arrive in
+   *   `bucketClaimMs`; they go on, and a retry finds them
+   */
+  async decide(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
+    const { product } = input;
+    const drawn: number[] = [];
+    let outcome: ReserveOutcome | null = null;
+    try {
+      outcome = await this.#decide(input, first, drawn);
+      return outcome;
+    } finally {
+      for (const lineNo of drawn) this.places.joined(product, lineNo, outcome?.kind === 'queued');
+    }
+  }
+
+  /** @param drawn gets the numbers that are drawn */
+  async #decide(input: ReserveInput, first: StoreReserveOutcome, drawn: number[]): Promise<ReserveOutcome> {
+    const { product, user } = input;
+    const bucket = this.sales.bucketOf(product, user);
+    const until = performance.now() + this.limits.bucketClaimMs;
+    let claim = input;
+    let outcome = first;
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      switch (outcome.kind) {
+        case 'short':
+          this.#sealed.delete(product);
+          await this.#seal(product);
+          break;
+        case 'draw':
+          claim = { ...input, bucket: await this.#placeFor(product, outcome.lineNo, drawn) };
+          break;
+        case 'empty':
+          if (!(await inTime(until, product, this.#fetch(product, bucket, input.qty)))) return { kind: 'sold_out' };
+          break;
+        default:
+          return outcome;
+      }
+      outcome = await this.sales.of(product, bucket).claims.reserve(claim);
+    }
+    throw new EngineUnavailable('redis', `the buckets of ${product} change too fast`);
+  }
+
+  /** @param known number of a user who waits already; null = a new one is drawn */
+  async #placeFor(
+    product: ProductId,
+    known: number | null,
+    drawn: number[],
+  ): Promise<NonNullable<ReserveInput['bucket']>> {
+    // No user waits before every bucket is sealed, so no bucket serves another user directly while one waits.
+    if (!this.#sealed.has(product)) await this.#seal(product);
+    const lineNo = known ?? (await this.#draw(product, drawn));
+    // A known number is not passed on: a user who leaves or is promoted meanwhile would join again with it.
+    const place = { lineNo: known === null ? lineNo : null, ...(await this.places.at(product, lineNo)) };
+    return { buckets: this.sales.map.bucketsOf(product), place };
+  }
+
+  async #draw(product: ProductId, drawn: number[]): Promise<number> {
+    const lineNo = await this.sales.of(product, FIRST_BUCKET).buckets.draw(product);
+    this.places.drawn(product, lineNo);
+    drawn.push(lineNo);
+    return lineNo;
+  }
+
+  #seal(product: ProductId): Promise<void> {
+    let sealing = this.#sealing.get(product);
+    if (!sealing) {
+      sealing = this.#sealAll(product).finally(() => this.#sealing.delete(product));
+      this.#sealing.set(product, sealing);
+    }
+    return sealing;
+  }
+
+  async #sealAll(product: ProductId): Promise<void> {
+    const stores = this.sales.all(product);
+    // While a bucket is away the line cannot begin. A sealed bucket would not sell either, so none is sealed.
+    const heads = await Promise.all(stores.map((store) => store.buckets.heads(product, 0)));
+    if (heads.some(({ kind }) => kind !== 'heads')) throw lacksBucket(product);
+    const outcomes = await Promise.all(stores.map((store) => store.buckets.seal(product)));
+    if (outcomes.some(({ kind }) => kind !== 'sealed')) throw lacksBucket(product);
+    this.#sealed.add(product);
+  }
+
+  /** Fetches units into a bucket, with their codes in a pool. @returns false when no bucket has any */
+  #fetch(product: ProductId, bucket: number, units: number): Promise<boolean> {
+    if (performance.now() < (this.#nothingFree.get(product) ?? 0)) return Promise.resolve(false);
+    const name = `${product} ${bucket}`;
+    let fetching = this.#fetching.get(name);
+    if (!fetching) {
+      const id = this.sales.map.dividedId(product);
+      fetching = (id ? this.#fetchFrom(product, id, bucket, units) : Promise.resolve(false)).finally(() =>
+        this.#fetching.delete(name),
+      );
+      this.#fetching.set(name, fetching);
+    }
+    return fetching;
+  }
+
+  async #fetchFrom(product: ProductId, id: CampaignId, bucket: number, units: number): Promise<boolean> {
+    const heads = await Promise.all(this.sales.all(product).map((store) => store.buckets.heads(product, 0)));
+    const stocks = heads.map((one) => (one.kind === 'heads' ? one : { total: 0, free: 0, codes: null }));
+    const plan = planFetch(
+      stocks.map(({ free, codes }) => ({ free, codes: codes?.unused ?? null })),
+      bucket,
+      units,
+    );
+    if (plan === 'here') return true;
+    // Needs Postgres, like a transfer, so no unit leaves a bucket while Postgres is away.
+    const { total } = await this.transfers.arrive(product, id);
+    if (plan !== 'nothing') {
+      await this.transfers.move(product, id, [plan]);
+      return true;
+    }
+    // Those that have arrived in Redis are still on their way in Postgres, until it has the entry.
+    const underWay = (total ?? 0) - stocks.reduce((sum, one) => sum + one.total, 0) + codesUnderWay(stocks);
+    if (underWay > 0) {
+      await sleep(ON_THEIR_WAY_MS);
+      return true;
+    }
+    this.#nothingFree.set(product, performance.now() + NOTHING_FREE_MS);
+    return false;
+  }
+}
+
+/**
+ * Codes of a pool that have left a bucket and not arrived in another one: those at home in the buckets, as far as each
+ * knows them, without those that the buckets have.
+ */
+function codesUnderWay(buckets: readonly Pick<BucketHeads, 'codes'>[]): number {
+  return buckets.reduce(
+    (sum, { codes }, bucket) => sum + (codes ? homeCodes(codes.known, bucket, buckets.length) - codes.own : 0),
+    0,
+  );
+}
+
+/** @param until by the monotonic clock @throws EngineUnavailable when it has passed */
+async function inTime<Value>(until: number, product: ProductId, work: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const giveUp = () => reject(new EngineUnavailable('postgres', `units of ${product} are still on their way`));
+    timer = setTimeout(giveUp, until - performance.now());
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+const lacksBucket = (product: ProductId) => new EngineUnavailable('redis', `it lacks a bucket of ${product}`);

@@ -1,0 +1,32 @@
+import { expect, it } from '@jest/globals';
+import { countBefore, EXACT_RANKS, LATER_RANKS } from './ranks.js';
+
+/** The numbers that a bucket with these users returns. */
+function ranksOf(users: readonly number[]) {
+  const later = (rank: number) => rank >= EXACT_RANKS && (rank - EXACT_RANKS + 1) % LATER_RANKS === 0;
+  return {
+    waiting: users.length,
+    lastLineNo: users.at(-1) ?? 0,
+    numbers: users.filter((_, rank) => rank < EXACT_RANKS || later(rank)),
+  };
+}
+
+it('is exact for the first ranks, and off by less than a step for later ones', () => {
+  let seed = 7;
+  const users: number[] = [];
+  for (let number = 1; number <= 30_000; number += 1) {
+    seed = (seed * 48_271) % 2_147_483_647;
+    if (seed % 10 === 0) users.push(number);
+  }
+  const ranks = ranksOf(users);
+  for (const [rank, number] of users.entries()) {
+    const error = Math.abs(countBefore(ranks, number) - rank);
+    expect(error).toBeLessThan(rank < EXACT_RANKS ? 1 : LATER_RANKS);
+  }
+  expect(countBefore(ranks, 40_000)).toBe(users.length);
+  expect(countBefore(ranks, 0)).toBe(0);
+});
+
+it('counts nobody in an empty bucket', () => {
+  expect(countBefore({ waiting: 0, lastLineNo: 5, numbers: [] }, 3)).toBe(0);
+});

@@ -1,0 +1,26 @@
+/** The first ranks of a bucket whose numbers are known, and of the later ones each so many. */
+export const EXACT_RANKS = 128;
+export const LATER_RANKS = 64;
+
+/** Line numbers of a bucket in ascending order: of the first ranks, and of some later ones (lua/bucket_places.lua). */
+export type BucketRanks = { waiting: number; lastLineNo: number; numbers: readonly number[] };
+
+/** The rank of the i-th known number, from 0. */
+const rankOf = (i: number) => (i < EXACT_RANKS ? i : EXACT_RANKS - 1 + (i - EXACT_RANKS + 1) * LATER_RANKS);
+
+/** How many users of a bucket have a lower number. Exact among the first ranks, estimated between later ones. */
+export function countBefore({ waiting, lastLineNo, numbers }: BucketRanks, lineNo: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((numbers[middle] as number) < lineNo) low = middle + 1;
+    else high = middle;
+  }
+  // All known numbers before `low` are lower.
+  if (low === 0) return 0;
+  const least = rankOf(low - 1) + 1;
+  const [from, to] = [numbers[low - 1] as number, numbers[low] ?? lastLineNo + 1];
+  const most = low < numbers.length ? rankOf(low) : waiting;
+  if (most <= least || to <= from) return Math.min(least, waiting);
+  return least + Math.min(most - least, Math.floor(((most - least) * (lineNo - from)) / (to - from)));
+}

@@ -1,0 +1,93 @@
+import type { CampaignId, ProductId, UserId } from '../domain/ids.js';
+import { isPseudonym } from './erasures.js';
+import type { Database } from './pool.js';
+import type { CampaignOfUser } from './user-rows.js';
+
+export type ExpiredCampaign = CampaignOfUser & { cursor: string };
+
+/** For each table of users: the order in which its rows are read, and a value before the first row. */
+const WALKS = {
+  redemptions: { id: 'redemption_id', type: 'uuid', first: '00000000-0000-0000-0000-000000000000' },
+  waiting_tickets: { id: 'line_no', type: 'bigint', first: '-1' },
+  codes: { id: 'code_no', type: 'integer', first: '-1' },
+} as const;
+const TABLES = Object.keys(WALKS) as (keyof typeof WALKS)[];
+
+/** Data that are older than the settings allow. Every method throws EngineUnavailable. */
+export class ExpiredData {
+  constructor(readonly database: Database) {}
+
+  /** Campaigns that closed more than `days` ago and still have users. */
+  async campaigns(days: number, limit: number): Promise<ExpiredCampaign[]> {
+    const { rows } = await this.database.query<{
+      campaign_id: CampaignId;
+      product_id: ProductId;
+      personal_data_cursor: string;
+    }>(
+      `select campaign_id, product_id, personal_data_cursor from campaigns
+       where status = 'closed' and personal_data_removed_at is null and updated_at < now() - make_interval(days => $1)
+       order by updated_at limit $2`,
+      [days, limit],
+    );
+    return rows.map((row) => ({ id: row.campaign_id, productId: row.product_id, cursor: row.personal_data_cursor }));
+  }
+
+  /** The users of the next rows. `upTo`: the position behind them; null = these are the last ones. */
+  async users({ id, cursor }: ExpiredCampaign, limit: number): Promise<{ users: UserId[]; upTo: string | null }> {
+    const [name, after] = cursor.split(' ');
+    const table = TABLES.find((one) => one === name) ?? 'redemptions';
+    const { id: column, type, first } = WALKS[table];
+    const { rows } = await this.database.query<{ id: string; user_id: UserId | null }>(
+      `select ${column}::text as id, user_id from ${table}
+       where campaign_id = $1 and ${column} > $2::${type} order by ${table}.${column} limit $3`,
+      [id, after || first, limit],
+    );
+    const found = new Set(rows.flatMap(({ user_id }) => (user_id === null ? [] : [user_id])));
+    const users = [...found].filter((user) => !isPseudonym(user));
+    if (rows.length === limit) return { users, upTo: `${table} ${rows.at(-1)?.id}` };
+    return { users, upTo: TABLES[TABLES.indexOf(table) + 1] ?? null };
+  }
+
+  /** Replaces a user to whom codes of a campaign are bound. */
+  async eraseFromCodes(campaign: CampaignId, user: UserId, pseudonym: UserId): Promise<void> {
+    await this.database.query('update codes set user_id = $3 where campaign_id = $1 and user_id = $2', [
+      campaign,
+      user,
+      pseudonym,
+    ]);
+  }
+
+  /** @param upTo as returned by `users` */
+  async advance(campaign: CampaignId, upTo: string | null): Promise<void> {
+    await this.database.query(
+      `update campaigns set personal_data_cursor = coalesce($2, ''),
+         personal_data_removed_at = case when $2::text is null then now() end where campaign_id = $1`,
+      [campaign, upTo],
+    );
+  }
+
+  /** Deletes entries of the audit log, oldest first. @returns how many were deleted */
+  async pruneAudit(days: number, limit: number): Promise<number> {
+    return this.database.transaction(async (client) => {
+      await client.query(`select set_config('doorbuster.removes_expired', 'yes', true)`);
+      const { rowCount } = await client.query(
+        `delete from audit_log where audit_id in (select audit_id from (
+           select audit_id, at from audit_log order by audit_id limit $2) oldest
+           where at < now() - make_interval(days => $1))`,
+        [days, limit],
+      );
+      return rowCount ?? 0;
+    });
+  }
+
+  /** Deletes attempts to deliver events, oldest first. @returns how many were deleted */
+  async pruneWebhookAttempts(days: number, limit: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `delete from webhook_attempts where attempt_id in (select attempt_id from (
+         select attempt_id, attempted_at from webhook_attempts order by attempt_id limit $2) oldest
+         where attempted_at < now() - make_interval(days => $1))`,
+      [days, limit],
+    );
+    return rowCount ?? 0;
+  }
+}

@@ -1,0 +1,100 @@
+import DataLoader from 'dataloader';
+import type { Database } from './pool.js';
+import { prepared } from './prepared.js';
+
+/**
+ * The version of this process (`journal_processes.version`): 2 = it can read events without data, and journal entries
+ * with several promises; 3 = it can write partitions of `redemptions`.
+ */
+export const PROCESS_VERSION = 3;
+export const RECORDS_VERSION = 2;
+
+/** What a process reports about itself. */
+export type Heartbeat = {
+  processId: string;
+  kind: 'api' | 'worker';
+  /** The latest history for which the process has saved its promises that the history lacks. */
+  generation: number;
+  /** Number of entries that the process still has to save. */
+  unsaved: number;
+  /** Generation of the Redis that the process uses; null while it uses none. */
+  serving: number | null;
+  /** Of the moves of campaigns that the process knows. */
+  mapVersion: number;
+};
+
+/** What Postgres has about the journal of a shard, joined with its latest history, or its two latest ones. */
+export type HistoryRow = { generation: string | null; server: string; after_id: string; opened: boolean };
+export type StateRow = HistoryRow & {
+  shard: number;
+  last_id: string;
+  may_pack: boolean | null;
+  shards: number;
+  map_version: string;
+};
+
+/**
+ * A worker counts as alive for this long after its last report. The time is longer for earlier versions, because such a
+ * worker may be frozen or may restart.
+ */
+const WORKER_ALIVE_SECONDS = 5;
+const EARLIER_WORKER_SECONDS = 60;
+
+const BEAT = `with beats as (
+    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::bigint[])
+      as b (process_id, kind, generation, unsaved, serving, shard, map_version)),
+  beat as (
+    insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version, shard, map_version)
+    select process_id, kind, clock_timestamp(), generation, unsaved, serving, ${PROCESS_VERSION}, shard, map_version
+    from beats
+    on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
+      unsaved = excluded.unsaved, serving = excluded.serving, map_version = excluded.map_version)
+  select c.shard, c.last_id, (select bool_and(p.version >= ${RECORDS_VERSION}) from journal_processes p
+      where p.kind = 'worker' and p.shard = c.shard and p.seen_at > clock_timestamp() - make_interval(
+        secs => case when p.version >= ${RECORDS_VERSION} then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)
+    ) as may_pack, i.shards, i.map_version, h.*
+  from beats b join journal_cursor c on c.shard = b.shard cross join installation i
+  left join lateral (
+    (select generation, server, after_id, opened_at is not null as opened
+     from journal_histories where shard = c.shard order by generation desc limit 1)
+    union
+    (select generation, server, after_id, true
+     from journal_histories where shard = c.shard and opened_at is not null order by generation desc limit 1)) h on true
+  order by h.generation desc`;
+
+type Report = Heartbeat & { shard: number };
+
+/**
+ * Sends the reports of a process to Postgres. The reports of its shards that fall into one moment are one statement, so
+ * that 64 shards cost Postgres as many transactions as one.
+ */
+export class Heartbeats {
+  readonly #loader: DataLoader<Report, readonly StateRow[]>;
+
+  constructor(readonly database: Database) {
+    this.#loader = new DataLoader((reports) => this.#send(reports), {
+      cache: false,
+      // The shards report at the same time, each by a timer of its own.
+      batchScheduleFn: (send) => setImmediate(send),
+    });
+  }
+
+  /**
+   * @returns the state of the journal of the shard, the latest history first; empty = the installation lacks the shard
+   * @throws EngineUnavailable
+   */
+  send(report: Report): Promise<readonly StateRow[]> {
+    return this.#loader.load(report);
+  }
+
+  async #send(reports: readonly Report[]): Promise<StateRow[][]> {
+    const column = <Key extends keyof Report>(key: Key) => reports.map((report) => report[key]);
+    const { rows } = await this.database.query<StateRow>(
+      prepared('beat', BEAT, [
+        ...[column('processId'), column('kind'), column('generation'), column('unsaved'), column('serving')],
+        ...[column('shard'), column('mapVersion')],
+      ]),
+    );
+    return reports.map(({ shard }) => rows.filter((row) => row.shard === shard));
+  }
+}

@@ -1,0 +1,163 @@
+import { campaignOfNumber, MAX_BUCKETS, numberOfBucket } from '../domain/buckets.js';
+import { type CampaignNo, campaignNoOf } from '../domain/ids.js';
+import type { RedemptionStatus } from '../domain/reservation.js';
+import type { PaymentKind } from './payment-events.js';
+import type { Database } from './pool.js';
+
+/** What to look for. Every given field must hold; null = any. */
+export type PaymentEventFilter = {
+  /** The event is about one of these reservations. */
+  reservations: readonly string[] | null;
+  paymentRef: string | null;
+  outcomes: readonly string[] | null;
+  provider: string | null;
+  campaignNo: CampaignNo | null;
+  from: Date | null;
+  /** excluded */
+  to: Date | null;
+};
+
+/** The place of an event in the order of pages. `micros`: when it was received, in microseconds since 1970. */
+export type PaymentEventCursor = { micros: string; provider: string; eventId: string };
+
+/** An event with its reservation, as far as Postgres has it. */
+export type FoundPaymentEvent = {
+  provider: string;
+  event_id: string;
+  kind: PaymentKind;
+  outcome: string;
+  partial: boolean;
+  payment_ref: string | null;
+  received_at: Date;
+  /** When the provider reported a complete refund of this payment; null = it has not. */
+  refunded_at: Date | null;
+  reservation_id: string | null;
+  product_id: string | null;
+  campaign_name: string | null;
+  user_id: string | null;
+  order_id: string | null;
+  status: RedemptionStatus | null;
+};
+
+type Event = Pick<
+  FoundPaymentEvent,
+  'provider' | 'event_id' | 'kind' | 'outcome' | 'partial' | 'payment_ref' | 'received_at' | 'reservation_id'
+> & { micros: string };
+type Details = Pick<FoundPaymentEvent, 'product_id' | 'campaign_name' | 'user_id' | 'order_id' | 'status'>;
+
+/** Rows that one page reads at most, and at most for each outcome. */
+const SCANNED_ROWS = 20_000;
+const ORDER = 'received_at desc, provider desc, event_id desc';
+const NO_DETAILS: Details = { product_id: null, campaign_name: null, user_id: null, order_id: null, status: null };
+
+/** Searches `payment_events`, latest first. Each search reads a bounded number of rows. */
+export class PaymentEventSearch {
+  constructor(readonly database: Database) {}
+
+  /**
+   * Finds a page of events. It may have fewer rows than `limit`, even none, and not be the last one.
+   * @returns `next`: the cursor of the next page; null = this is the last one
+   * @throws EngineUnavailable
+   */
+  async page(
+    filter: PaymentEventFilter,
+    limit: number,
+    after: PaymentEventCursor | null,
+  ): Promise<{ rows: FoundPaymentEvent[]; next: PaymentEventCursor | null }> {
+    const values: unknown[] = [];
+    const bind = (value: unknown): string => `$${values.push(value)}`;
+    const source = sourceOf(filter, after, bind);
+    const matches = conditionsOf(filter, bind);
+    const { rows } = await this.database.query<Event & { scanned: number; is_match: boolean }>(
+      `with scanned as materialized (select e.* from (${source}) e order by ${ORDER} limit ${SCANNED_ROWS}),
+         summary as (select count(*)::int as scanned from scanned),
+         matching as (select *, true as is_match from scanned where ${matches.join(' and ')} order by ${ORDER} limit ${bind(limit + 1)}),
+         oldest as (select *, false as is_match from scanned order by received_at, provider, event_id limit 1)
+       select provider, event_id, kind, outcome, partial, payment_ref, received_at, reservation_id, is_match, scanned,
+         (extract(epoch from received_at) * 1000000)::bigint::text as micros
+       from (select * from matching union all select * from oldest) e, summary order by is_match desc, ${ORDER}`,
+      values,
+    );
+    const found = rows.filter(({ is_match }) => is_match);
+    const page = found.slice(0, limit);
+    const oldest = rows.at(-1);
+    const isCut = oldest?.scanned === SCANNED_ROWS;
+    const last = found.length > limit ? page.at(-1) : isCut ? oldest : undefined;
+    return { rows: await this.#withDetails(page), next: last ? cursorOf(last) : null };
+  }
+
+  async #withDetails(events: readonly Event[]): Promise<FoundPaymentEvent[]> {
+    if (events.length === 0) return [];
+    const [reservations, refunds] = await Promise.all([this.#reservations(events), this.#refunds(events)]);
+    return events.map(({ micros: _, ...event }) => ({
+      ...(reservations.get(event.reservation_id ?? '') ?? NO_DETAILS),
+      ...{ provider: event.provider, event_id: event.event_id, kind: event.kind, outcome: event.outcome },
+      ...{ partial: event.partial, payment_ref: event.payment_ref, received_at: event.received_at },
+      reservation_id: event.reservation_id,
+      refunded_at: refunds.get(`${event.provider} ${event.payment_ref}`) ?? null,
+    }));
+  }
+
+  async #reservations(events: readonly Event[]): Promise<ReadonlyMap<string, Details>> {
+    const ids = [...new Set(events.flatMap(({ reservation_id }) => reservation_id ?? []))];
+    const { rows } = await this.database.query<Details & { id: string }>(
+      `select n.id, c.product_id, c.name as campaign_name, r.user_id, r.order_id, r.status
+       from unnest($1::uuid[], $2::int[]) as n(id, no) join campaigns c on c.no = n.no
+       left join redemptions r on r.campaign_id = c.campaign_id and r.redemption_id = n.id`,
+      [ids, ids.map((id) => campaignOfNumber(campaignNoOf(id)))],
+    );
+    return new Map(rows.map(({ id, ...details }) => [id, details]));
+  }
+
+  async #refunds(events: readonly Event[]): Promise<ReadonlyMap<string, Date>> {
+    const refs = [...new Set(events.flatMap(({ payment_ref }) => payment_ref ?? []))];
+    const { rows } = await this.database.query<{ provider: string; payment_ref: string; at: Date }>(
+      `select provider, payment_ref, min(received_at) as at from payment_events
+       where payment_ref = any($1) and kind = 'refunded' and not partial group by provider, payment_ref`,
+      [refs],
+    );
+    return new Map(rows.map(({ provider, payment_ref, at }) => [`${provider} ${payment_ref}`, at]));
+  }
+}
+
+/** A subquery that an index serves in the order of pages. The most selective field chooses the index. */
+function sourceOf(
+  { reservations, paymentRef, outcomes, from, to }: PaymentEventFilter,
+  after: PaymentEventCursor | null,
+  bind: (value: unknown) => string,
+): string {
+  const within = [
+    ...(from === null ? [] : [`received_at >= ${bind(from)}`]),
+    ...(to === null ? [] : [`received_at < ${bind(to)}`]),
+  ];
+  if (after !== null) {
+    const received = `timestamptz 'epoch' + ${bind(after.micros)}::bigint * interval '1 microsecond'`;
+    within.push(`(received_at, provider, event_id) < (${received}, ${bind(after.provider)}, ${bind(after.eventId)})`);
+  }
+  const by = (...conditions: string[]) => {
+    const all = [...conditions, ...within];
+    return `select * from payment_events ${all.length > 0 ? `where ${all.join(' and ')}` : ''} order by ${ORDER} limit ${SCANNED_ROWS}`;
+  };
+  if (reservations !== null) return by(`reservation_id = any(${bind(reservations)}::uuid[])`);
+  if (paymentRef !== null) return by(`payment_ref = ${bind(paymentRef)}`);
+  if (outcomes === null) return by();
+  return `select w.* from unnest(${bind(outcomes)}::text[]) o(name) cross join lateral (${by('outcome = o.name')}) w`;
+}
+
+/** What the index does not filter. A reservation id ends with the number of its campaign and bucket. */
+function conditionsOf(filter: PaymentEventFilter, bind: (value: unknown) => string): string[] {
+  const { paymentRef, outcomes, provider, campaignNo } = filter;
+  const numbers = (no: CampaignNo) =>
+    Array.from({ length: MAX_BUCKETS }, (_, bucket) => numberOfBucket(no, bucket).toString(16).padStart(8, '0'));
+  return [
+    'true',
+    ...(paymentRef === null ? [] : [`payment_ref = ${bind(paymentRef)}`]),
+    ...(outcomes === null ? [] : [`outcome = any(${bind(outcomes)}::text[])`]),
+    ...(provider === null ? [] : [`provider = ${bind(provider)}`]),
+    ...(campaignNo === null ? [] : [`right(reservation_id::text, 8) = any(${bind(numbers(campaignNo))}::text[])`]),
+  ];
+}
+
+const cursorOf = ({ micros, provider, event_id }: Event): PaymentEventCursor => ({
+  ...{ micros, provider, eventId: event_id },
+});

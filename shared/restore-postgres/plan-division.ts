@@ -1,0 +1,151 @@
+import type { ProductId } from '../domain/ids.js';
+import type { Transit } from '../postgres/campaign-buckets.js';
+import type { BucketCopy, CampaignCopy } from '../sale/sale-copy.js';
+import type { Backlog } from './backlog.js';
+import type { CampaignFindings } from './findings.js';
+import { differ, findingsOf, type Need, needOf } from './plan-campaign.js';
+import type { BucketRow, LostTransfer } from './restored-buckets.js';
+import type { CampaignRow } from './restored-campaigns.js';
+
+/** A bucket at the moment of the picture of its shard. `backlog`: null = the shard has a new history without entries */
+export type PicturedBucket = { copy: CampaignCopy; part: BucketCopy; shard: number; backlog: Backlog | null };
+
+/** What Redis and Postgres have of a divided campaign. `transit`: the transfers on their way by Postgres. */
+export type DividedState = {
+  product: ProductId;
+  /** How many buckets it has. */
+  count: number;
+  row: CampaignRow | null;
+  buckets: readonly PicturedBucket[];
+  rows: readonly BucketRow[];
+  transit: readonly Transit[];
+};
+
+export type DivisionPlan = {
+  state: DividedState;
+  /** Bucket 0, or that with the newest terms where those of bucket 0 are older. */
+  newest: CampaignCopy;
+  home: PicturedBucket;
+  need: Need;
+  /** Units of the campaign. null = unlimited */
+  total: number | null;
+  /** Units of each bucket. */
+  totals: (number | null)[];
+  left: LostTransfer[];
+  arrived: Transit[];
+  findings: CampaignFindings;
+  /** Bucket → transfers of it that neither Postgres nor the journal has. */
+  transfers: Map<number, NonNullable<CampaignFindings['transfers']>>;
+};
+
+/** The buckets of a campaign contradict each other or Postgres, so that its units cannot be determined. */
+export class BucketsDiffer extends Error {
+  override readonly name = 'BucketsDiffer';
+}
+
+/**
+ * Plans the rows that a divided campaign needs besides those of its reservations. Its units are those of its buckets
+ * in Redis and of the transfers on their way.
+ * @throws BucketsDiffer
+ */
+export function planDivision(state: DividedState): DivisionPlan {
+  const { buckets, row, rows, count } = state;
+  const byNumber = new Map(buckets.map((one) => [one.part.bucket, one]));
+  const home = byNumber.get(0);
+  if (!home || (row === null && buckets.length < count))
+    throw new BucketsDiffer(`${state.product} lacks buckets in Redis: it has ${buckets.length} of ${count}`);
+  for (const bucket of buckets) assertConsistent(state, bucket, byNumber);
+  const hasArrived = ({ from, to, out }: Transit) => (byNumber.get(to)?.part.arrived[from] ?? 0) >= out;
+  const left = lostTransfers(state).map((one) => ({ ...one, hasArrived: hasArrived(one) }));
+  const arrived = state.transit.filter(hasArrived);
+  const moving = [...left.filter((one) => !one.hasArrived), ...state.transit.filter((one) => !hasArrived(one))];
+  const totals = Array.from({ length: count }, (_, bucket) =>
+    totalOf(byNumber.get(bucket)?.copy ?? null, rows.find((one) => one.bucket === bucket) ?? null),
+  );
+  const total = totals.includes(null)
+    ? null
+    : [...totals, ...moving.map(({ units }) => units)].reduce<number>((sum, units) => sum + Number(units), 0);
+  const newest = buckets.reduce((best, { copy }) => (copy.version > best.version ? copy : best), home.copy);
+  const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
+  const need = needOf({ ...home.copy, version: newest.version, total, codes }, row && { ...row, refused: 0 });
+  const plan = { state, newest, home, need, total, totals, left, arrived };
+  return { ...plan, findings: findingsOfDivision(plan), transfers: transfersFound(plan, byNumber) };
+}
+
+/** @throws BucketsDiffer */
+function assertConsistent(
+  { product, rows }: DividedState,
+  { copy, part }: PicturedBucket,
+  byNumber: ReadonlyMap<number, PicturedBucket>,
+): void {
+  const { bucket, movedOut, arrived, gave } = part;
+  const known = rows.find((one) => one.bucket === bucket)?.movedOut ?? 0;
+  const differs = (why: string) => new BucketsDiffer(`${product}, bucket ${bucket}: ${why}; nothing was written`);
+  if (movedOut < known) throw differs(`Redis has its transfers up to ${movedOut}, Postgres up to ${known}`);
+  const last = gave.at(-1)?.[0] ?? 0;
+  if (movedOut > known && last !== movedOut)
+    throw differs(`a process of an earlier version made transfer ${movedOut}, and its units are unknown`);
+  // A refilled bucket gets its codes from its transfers, so each transfer of a pool must be known.
+  const remembered = gave.filter(([out]) => out > known).length;
+  if (copy.type === 'pool' && remembered < movedOut - known)
+    throw differs(`Postgres lacks ${movedOut - known} of its transfers, and the codes of only ${remembered} are known`);
+  for (const [from, out] of Object.entries(arrived)) {
+    const giver = byNumber.get(Number(from));
+    if (giver && out > giver.part.movedOut)
+      throw differs(`it has transfer ${out} of bucket ${from}, which bucket ${from} has not given`);
+  }
+}
+
+/** The transfers that Postgres lacks. Of those that arrived long ago, only the last one to each bucket is known. */
+function lostTransfers({ buckets, rows }: DividedState): Transit[] {
+  return buckets.flatMap(({ part: { bucket: from, gave } }) => {
+    const known = rows.find(({ bucket }) => bucket === from)?.movedOut ?? 0;
+    return gave
+      .filter(([out]) => out > known)
+      .map(([out, to, units, codes]) => ({ from, to, out, units, codes: codes ? codes.split(',').map(Number) : [] }));
+  });
+}
+
+/** The units that a bucket must have in Postgres. */
+function totalOf(copy: CampaignCopy | null, row: BucketRow | null): number | null {
+  if (!row) return copy?.total ?? null;
+  if (!copy || !differ(copy.total, row)) return row.total;
+  if (copy.total === null) return null;
+  return copy.total > Number(row.total) ? copy.total : copy.total + row.refused;
+}
+
+type Planned = Omit<DivisionPlan, 'findings' | 'transfers'>;
+
+function findingsOfDivision({ state, newest, home, need, total }: Planned): CampaignFindings {
+  const { row } = state;
+  const no = home.copy.no;
+  const restocked = home.backlog?.unitsAdded(no) ?? 0;
+  return {
+    ...findingsOf(newest, row, need),
+    status: home.backlog?.hasStatus(no) ? null : need.status,
+    total: need.total && Number(total) - restocked === row?.total ? null : need.total,
+  };
+}
+
+/** Counts the transfers by the bucket that gave them, without those that the journal has. */
+function transfersFound(
+  { state, left, arrived }: Planned,
+  byNumber: ReadonlyMap<number, PicturedBucket>,
+): DivisionPlan['transfers'] {
+  const found: DivisionPlan['transfers'] = new Map();
+  const of = (bucket: number) => {
+    const counted = found.get(bucket) ?? { left: 0, units: 0, arrived: 0 };
+    found.set(bucket, counted);
+    return counted;
+  };
+  const no = byNumber.get(0)?.copy.no ?? 0;
+  for (const { bucket } of state.buckets.map(({ part }) => part)) of(bucket);
+  for (const { from, out, units } of left) {
+    if (byNumber.get(from)?.backlog?.hasLeft(no, out)) continue;
+    of(from).left += 1;
+    of(from).units += units;
+  }
+  for (const { from, to, out } of arrived)
+    if (!byNumber.get(to)?.backlog?.hasArrived(no, from, out)) of(from).arrived += 1;
+  return found;
+}

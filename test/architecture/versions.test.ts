@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { projectRoot, serviceVersion } from '../../shared/config/project-root.js';
+
+const read = (path: string) => readFileSync(join(projectRoot(), path), 'utf8');
+const PACKAGES = ['.', 'client', 'server', 'loadtest', 'test/generators', 'docs-site'];
+const WITH_LOCK = PACKAGES.filter((folder) => folder !== 'client' && folder !== 'server');
+
+test('all packages, their locks and the chart have the version of the service', () => {
+  const chart = parse(read('deploy/helm/Chart.yaml'));
+  const found = [
+    ...PACKAGES.map((folder) => [`${folder}/package.json`, JSON.parse(read(`${folder}/package.json`)).version]),
+    ...WITH_LOCK.flatMap((folder) => {
+      const { version, packages } = JSON.parse(read(`${folder}/package-lock.json`));
+      return [
+        [`${folder}/package-lock.json`, version],
+        [`${folder}/package-lock.json, its root`, packages[''].version],
+      ];
+    }),
+    ['Chart.yaml: version', chart.version],
+    ['Chart.yaml: appVersion', chart.appVersion],
+  ];
+  expect(found.filter(([, version]) => version !== serviceVersion())).toEqual([]);
+});
+
+test('so have the documents that name it', () => {
+  const named = [...read('client/README.md').matchAll(/@doorbuster\/client@([\d.]+)\//g)].map(([, version]) => version);
+  expect(named).toEqual([serviceVersion()]);
+});
+
+test('the changelog has a section for it, below Unreleased, with a date', () => {
+  const [first, second] = [...read('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, title]) => String(title));
+  expect(first).toBe('Unreleased');
+  expect(second).toMatch(new RegExp(`^${serviceVersion().replaceAll('.', '\\.')} · \\d{4}-\\d\\d-\\d\\d$`));
+});

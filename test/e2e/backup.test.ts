@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator } from '../harness/clients.js';
+import { createTestDatabase, startTestServer } from '../harness/engines.js';
+import { runProgram } from '../harness/programs.js';
+import { ON_CLUSTER } from '../harness/redis-mode.js';
+import { startService } from '../harness/service.js';
+import { checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+
+// `npm run backup` and `npm run restore`, as an operator calls them.
+
+const service = await startService();
+const operator = new Operator(service.url);
+const folder = mkdtempSync(join(tmpdir(), 'doorbuster-backup-'));
+atEnd('the backups', () => rmSync(folder, { recursive: true, force: true }));
+
+const run = (command: 'backup' | 'restore', args: readonly string[], env: NodeJS.ProcessEnv = service.env) =>
+  runProgram(process.execPath, [join(projectRoot(), 'scripts', `${command}.mjs`), ...args], env);
+
+/** Table → number and digest of its rows; processes report all the time. */
+async function contentsOf(sql: pg.Client): Promise<Record<string, string>> {
+  const { rows } = await sql.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+       and not relispartition and relname !~ '^(schema_migrations|journal_processes|journal_histories|outbox_cursors)'
+     order by 1`,
+  );
+  const digests: Record<string, string> = {};
+  for (const { name } of rows) {
+    const all = await sql.query<{ text: string }>(`select t::text as text from ${name} t order by 1`);
+    const digest = createHash('sha256')
+      .update(all.rows.map(({ text }) => text).join('\n'))
+      .digest('hex');
+    digests[name] = `${all.rows.length} ${digest}`;
+  }
+  return digests;
+}
+
+const sell = async (product: string, count: number) =>
+  (await checkoutInTurn(gatherShoppers(service.url, product, count))).map(({ status }) => status);
+
+async function allPersisted(product: string): Promise<void> {
+  await until('all is in Postgres', async () => (await operator.stats(product)).journal_backlog === 0);
+}
+
+test('a backup has what an empty database and an empty Redis need', async () => {
+  const product = await operator.openCampaign({ total_limit: 20, hold_seconds: 900 });
+  await sell(product, 7);
+  await allPersisted(product);
+  const backup = join(folder, 'first');
+  const written = await run('backup', ['--to', backup]);
+  expect([written.status, written.stderr]).toEqual([0, '']);
+  expect(written.stdout).toMatch(/ {3}7 rows .* redemptions\n(?:.|\n)*Backup of [\d.]+ kB written to /);
+  expect(existsSync(`${backup}.partial`)).toBe(false);
+  expect([statSync(backup).mode & 0o777, statSync(join(backup, 'redemptions.copy.gz')).mode & 0o777]).toEqual([
+    0o700, 0o600,
+  ]);
+  const [target, redis] = [await createTestDatabase(null), await startTestServer()];
+  const engines = { DATABASE_URL: target.url, REDIS_URL: redis.url };
+  const restored = await run('restore', ['--from', backup], engines);
+  expect([restored.status, restored.stderr]).toEqual([0, '']);
+  expect(restored.stdout).toContain('The empty database got its schema');
+  expect(restored.stdout).toContain('No worker runs. Start one');
+  const [found, expected] = [await contentsOf(target.client), await contentsOf(service.database.client)];
+  const moving = ['outbox', 'audit_log'];
+  for (const name of moving) expect(Number.parseInt(String(found[name]), 10)).toBeGreaterThan(0);
+  for (const name of moving) for (const all of [found, expected]) delete all[name];
+  expect(found).toEqual(expected);
+  const { rows } = await target.client.query<{ next: string }>(
+    "select nextval(pg_get_serial_sequence('campaigns', 'no'))::text as next",
+  );
+  expect(Number(rows[0]?.next)).toBeGreaterThan(1);
+  // The triggers that count and protect are on again.
+  await expect(target.client.query('truncate audit_log')).rejects.toThrow();
+});
+
+test('a restore over data wants --replace and a choice for Redis, and keeps what Redis has', async () => {
+  const product = await operator.openCampaign({ total_limit: 20, hold_seconds: 900 });
+  await sell(product, 3);
+  await allPersisted(product);
+  const backup = join(folder, 'kept');
+  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  await sell(product, 4);
+  await allPersisted(product);
+
+  const bare = await run('restore', ['--from', backup]);
+  expect([bare.status, bare.stderr]).toEqual([1, expect.stringMatching(/^nothing was restored: the database has \d/)]);
+  const undecided = await run('restore', ['--from', backup, '--replace']);
+  expect([undecided.status, undecided.stderr]).toEqual([1, expect.stringContaining('--redis keep takes')]);
+
+  const kept = await run('restore', ['--from', backup, '--replace', '--redis', 'keep']);
+  expect([kept.status, kept.stderr]).toEqual([0, '']);
+  expect(kept.stdout).toContain('reservations missing in Postgres: 4 (4 units)');
+  expect(kept.stdout).toContain(`ok     ${product}: 7 of 7 reservations in Postgres`);
+  await sell(product, 1);
+  await allPersisted(product);
+  expect((await ledger(service.env, product)).verdict).toMatchObject({ confirmed: 8, persisted: 8, lost: 0, drift: 0 });
+});
+
+test('a restore that discards Redis goes back to the moment of the backup, or is refused on a cluster', async () => {
+  const product = await operator.openCampaign({ total_limit: 20, hold_seconds: 900 });
+  await sell(product, 3);
+  await allPersisted(product);
+  const backup = join(folder, 'discarded');
+  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  await sell(product, 4);
+  await allPersisted(product);
+  const restored = await run('restore', ['--from', backup, '--replace', '--redis', 'discard']);
+  if (ON_CLUSTER) {
+    expect([restored.status, restored.stderr]).toEqual([1, expect.stringContaining('does not empty a cluster')]);
+    expect(await operator.stats(product)).toMatchObject({ total: 20, free: 13, held: 7, drift: 0 });
+    return;
+  }
+  expect([restored.status, restored.stderr]).toEqual([0, '']);
+  expect(restored.stdout).toContain(`ok     ${product}: 3 of 3 reservations in Postgres`);
+  await until('the API serves again', async () => (await fetch(`${service.url}/readyz`)).status === 200);
+  expect(await operator.stats(product)).toMatchObject({ total: 20, free: 17, held: 3, drift: 0 });
+  expect(await sell(product, 1)).toEqual([200]);
+  await allPersisted(product);
+  expect((await ledger(service.env, product)).verdict).toMatchObject({ confirmed: 4, persisted: 4, lost: 0, drift: 0 });
+});
+
+test('a restore that fails on the way changes nothing', async () => {
+  const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+  await sell(product, 2);
+  await allPersisted(product);
+  const [backup, wrong] = [join(folder, 'whole'), join(folder, 'wrong')];
+  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  cpSync(backup, wrong, { recursive: true });
+  const manifest = JSON.parse(readFileSync(join(wrong, 'manifest.json'), 'utf8'));
+  const table = manifest.tables.find(({ name }: { name: string }) => name === 'redemptions');
+  writeFileSync(join(wrong, table.file), gzipSync('no row of redemptions\n'));
+  const args = ['--replace', '--redis', 'keep'];
+  const damaged = await run('restore', ['--from', wrong, ...args]);
+  expect([damaged.status, damaged.stderr]).toEqual([1, 'nothing was restored: redemptions.copy.gz is damaged\n']);
+  table.sha256 = createHash('sha256')
+    .update(readFileSync(join(wrong, table.file)))
+    .digest('hex');
+  writeFileSync(join(wrong, 'manifest.json'), JSON.stringify(manifest));
+  const failed = await run('restore', ['--from', wrong, ...args]);
+  expect([failed.status, failed.stderr]).toEqual([2, expect.stringMatching(/^nothing was restored: /)]);
+  expect((await ledger(service.env, product)).verdict).toMatchObject({ persisted: 2, lost: 0, drift: 0 });
+  const repeated = await run('restore', ['--from', backup, ...args]);
+  expect(repeated.status).toBe(0);
+});
+
+test('a folder with files is not written to, one without a manifest is not read, and an interrupted backup is replaced', async () => {
+  const used = join(folder, 'used');
+  mkdirSync(used);
+  writeFileSync(join(used, 'notes.txt'), 'mine');
+  const refused = await run('backup', ['--to', used]);
+  expect([refused.status, refused.stderr]).toEqual([1, `no backup was written: ${used} is not empty\n`]);
+  const none = await run('restore', ['--from', used]);
+  expect([none.status, none.stderr]).toEqual([1, expect.stringContaining('so it is not a finished backup')]);
+  const again = join(folder, 'again');
+  mkdirSync(`${again}.partial`);
+  writeFileSync(join(`${again}.partial`, 'campaigns.copy.gz'), 'half');
+  expect((await run('backup', ['--to', again])).status).toBe(0);
+  expect([existsSync(`${again}.partial`), existsSync(join(again, 'manifest.json'))]).toEqual([false, true]);
+});
+
+test('the commands explain themselves', async () => {
+  for (const [command, wrong] of [
+    ['backup', [[], ['--to'], ['here'], ['--to', 'a', 'b']]],
+    ['restore', [[], ['--from'], ['--from', 'a', '--redis', 'maybe'], ['--from', 'a', '--force']]],
+  ] as const) {
+    const help = await run(command, ['--help']);
+    expect([help.status, help.stdout]).toEqual([0, expect.stringMatching(`^usage: npm run ${command}`)]);
+    for (const args of wrong) expect([args, (await run(command, args)).status]).toEqual([args, 2]);
+  }
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from '@jest/globals';
+import { verifyCheckoutUrl } from '../../server/verify.js';
+import { expectProblem } from '../harness/checks.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { CHECKOUT_URL_KEYS, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { openSocket } from '../harness/sockets.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const TEMPLATE =
+  'https://shop.example/pay/{product_id}?o={order_id}&r={reservation_id}&u={user_id}&n={qty}&t={expires_at}&s={signature}';
+const TERMS = { total_limit: 1, hold_seconds: 900, max_qty: 3, checkout_url: TEMPLATE };
+
+/** Expects a valid link with the values of a unit. */
+function expectLink(url: unknown, unit: Record<string, unknown>, product: string, user: string, qty = 1): void {
+  const { pathname, searchParams } = new URL(String(url));
+  expect([pathname, Object.fromEntries(searchParams)]).toEqual([
+    `/pay/${product}`,
+    {
+      o: unit.order_id,
+      r: unit.reservation_id,
+      u: user,
+      n: String(qty),
+      t: unit.pay_before,
+      s: expect.stringMatching(/^v1\.c1\.\d+\./),
+    },
+  ]);
+  expect(verifyCheckoutUrl(String(url), CHECKOUT_URL_KEYS)).toMatchObject({ valid: true });
+}
+
+describe('checkout_url', () => {
+  it('is in the response to a checkout, in its replay, in queue-status and in welcome', async () => {
+    const product = await operator.openCampaign({ ...TERMS, total_limit: 3 });
+    const shopper = arrive(service.url, product);
+    const bought = (await shopper.checkout({ qty: 2 })).data;
+    expectLink(bought.checkout_url, bought, product, shopper.user, 2);
+    const status = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+    expect(status.data.checkout_url).toBe(bought.checkout_url);
+    const socket = await openSocket(service.url, shopper.ticket);
+    expect((await socket.frame('welcome')).checkout_url).toBe(bought.checkout_url);
+    expect((await shopper.queueStatus({})).data).not.toHaveProperty('checkout_url');
+
+    await operator.call('POST', `/admin/campaigns/${product}/close`);
+    const closed = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+    expect(closed.data.checkout_url).toBe(bought.checkout_url);
+
+    await payments.confirm(String(bought.reservation_id));
+    const paid = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+    expect(paid.data.status).toBe('redeemed');
+    expect(paid.data).not.toHaveProperty('checkout_url');
+  });
+
+  it('is in the frame of a promotion', async () => {
+    const product = await operator.openCampaign({ ...TERMS, waiting_room: { enabled: true } });
+    const buyer = arrive(service.url, product);
+    const bought = (await buyer.checkout()).data;
+    const next = arrive(service.url, product);
+    expect((await next.checkout()).data).not.toHaveProperty('checkout_url');
+    const socket = await openSocket(service.url, next.ticket);
+    await socket.frame('welcome');
+    await payments.release(String(bought.reservation_id));
+    const promoted = await socket.frame('promoted');
+    expectLink(promoted.checkout_url, promoted, product, next.user);
+  });
+
+  it('is absent where there is nothing to pay, and in campaigns without one', async () => {
+    for (const terms of [
+      { ...TERMS, hold_seconds: 0 },
+      { ...TERMS, checkout_url: null },
+    ]) {
+      const product = await operator.openCampaign(terms);
+      const shopper = arrive(service.url, product);
+      expect((await shopper.checkout()).data).not.toHaveProperty('checkout_url');
+      const status = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+      expect(status.data).not.toHaveProperty('checkout_url');
+    }
+  });
+
+  it('may be changed while the campaign is open, and an unknown placeholder is refused', async () => {
+    const product = await operator.openCampaign({ ...TERMS, checkout_url: null, total_limit: 5 });
+    const path = `/admin/campaigns/${product}`;
+    const wrong = await operator.call('PATCH', path, { checkout_url: 'https://shop.example/{order}' });
+    expectProblem(wrong, 400, 'invalid_request');
+    expect(wrong.body.errors).toEqual([
+      { pointer: '#/checkout_url', detail: expect.stringContaining('unknown placeholder {order}') },
+    ]);
+    expect((await operator.call('PATCH', path, { checkout_url: TEMPLATE })).data.checkout_url).toBe(TEMPLATE);
+    const shopper = arrive(service.url, product);
+    const bought = (await shopper.checkout()).data;
+    expectLink(bought.checkout_url, bought, product, shopper.user);
+  });
+});

@@ -1,0 +1,77 @@
+import { expect, test } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { startService, startWorkerProcess } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+
+async function buy(terms: Record<string, unknown> = {}) {
+  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900, extend_seconds: 120, ...terms });
+  const shopper = arrive(service.url, product);
+  const { data } = await shopper.checkout();
+  return {
+    product,
+    shopper,
+    id: String(data.reservation_id),
+    order: String(data.order_id),
+    due: String(data.pay_before),
+  };
+}
+const later = (time: string, seconds: number) => new Date(Date.parse(time) + seconds * 1000).toISOString();
+
+test('a service extends the time to pay once, by id or order; the shopper, the row and an event have the new time', async () => {
+  const { product, shopper, id, order, due } = await buy();
+  const extended = await payments.say('extend', { reservation_id: id });
+  expect(extended.data).toEqual({ reservation_id: id, status: 'extended', pay_before: later(due, 120) });
+  expect((await payments.say('extend', { order_id: order })).data).toEqual(extended.data);
+  const status = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+  expect(status.data.pay_before).toBe(later(due, 120));
+  const row = await until('the row is extended', async () => {
+    const { rows } = await service.database.client.query(
+      `select r.pay_before, (select array_agg(e.data ->> 'pay_before') from outbox_events e
+         where e.subject = r.redemption_id::text and e.type = 'dev.doorbuster.redemption.extended.v1') as events
+       from redemptions r where r.redemption_id = $1`,
+      [id],
+    );
+    return rows[0]?.events && rows[0];
+  });
+  expect([row.pay_before.toISOString(), row.events]).toEqual([later(due, 120), [later(due, 120)]]);
+  expect((await payments.confirm(id, 'pay-1')).status).toBe(200);
+  await until('Postgres has everything', async () => (await ledger(service.env, product)).code === 0);
+});
+
+test('nothing is extended that is paid, released or not allowed', async () => {
+  const [paid, released, plain] = [await buy(), await buy(), await buy({ extend_seconds: 0 })];
+  await payments.confirm(paid.id);
+  await payments.release(released.id);
+  expectProblem(await payments.say('extend', { reservation_id: paid.id }), 409, 'reservation_redeemed');
+  expectProblem(await payments.say('extend', { reservation_id: released.id }), 409, 'reservation_released');
+  expectProblem(await payments.say('extend', { reservation_id: plain.id }), 409, 'extension_not_allowed');
+  await operator.call('PATCH', `/admin/campaigns/${plain.product}`, { extend_seconds: 60 });
+  expect((await payments.say('extend', { reservation_id: plain.id })).data.pay_before).toBe(later(plain.due, 60));
+});
+
+test('Redis that has lost its data knows that a reservation was extended', async () => {
+  const { client: redis } = service.redis;
+  const written = await buy();
+  await until('Postgres has it', async () => (await redis.xlen('db1:journal')) === 0);
+  // The worker will write the other one in the same batch as its extension.
+  await service.worker.stop();
+  const unwritten = await buy();
+  const extensions = new Map<string, string>();
+  for (const { id } of [written, unwritten])
+    extensions.set(id, (await payments.say('extend', { reservation_id: id })).data.pay_before);
+  await startWorkerProcess(service.env);
+  await until('Postgres has the extensions', async () => (await redis.xlen('db1:journal')) === 0);
+  await redis.flushall();
+  await until('Redis is refilled', async () => (await operator.stats(unwritten.product)).held === 1);
+  for (const [id, pay_before] of extensions)
+    expect((await payments.say('extend', { reservation_id: id })).data).toMatchObject({ pay_before });
+  // Nothing was journalled: a repetition appends no entry.
+  expect(await redis.xlen('db1:journal')).toBe(0);
+});

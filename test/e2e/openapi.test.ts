@@ -1,0 +1,132 @@
+import { expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { DOCUMENTED_EVENTS } from '../../shared/contracts/events.js';
+import { ERROR_CODES } from '../../shared/errors/catalogue.js';
+import { send } from '../harness/clients.js';
+import { ADMIN_SECRET, SERVICE_SECRET, startService } from '../harness/service.js';
+
+const service = await startService();
+const document = (await send(`${service.url}/openapi.json`)).body;
+// Formats are the schemas' business; their absence is no fault of the document.
+const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema({
+  ...document,
+  $id: 'openapi',
+});
+
+type Media = { schema: object; example?: any; examples?: Record<string, { $ref: string }> };
+type Operation = {
+  operationId: string;
+  tags: string[];
+  security?: Record<string, unknown>[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, { headers?: Record<string, any>; content?: Record<string, Media> }>;
+};
+type Named = { name: string; method: string; path: string; operation: Operation };
+
+const operationsIn = (paths: Record<string, Record<string, Operation>>): Named[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: operation.operationId, method, path, operation })),
+  );
+const operations = operationsIn(document.paths);
+const webhooks = operationsIn(document.webhooks);
+
+const encoded = (name: string) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
+
+/** Every JSON body that the document describes, with the JSON pointer to its schema. */
+const bodies = [
+  ...operations.map((named) => ({ ...named, root: 'paths' })),
+  ...webhooks.map((named) => ({ ...named, root: 'webhooks' })),
+].flatMap(({ root, path, method, operation: { requestBody, responses } }) => {
+  const places = [
+    ['requestBody', requestBody?.content ?? {}] as const,
+    ...Object.entries(responses).map(([status, { content }]) => [`responses/${status}`, content ?? {}] as const),
+  ];
+  return places.flatMap(([place, content]) =>
+    Object.entries(content)
+      .filter(([type]) => type.endsWith('json'))
+      .map(([type, media]) => ({
+        pointer: `/${root}/${encoded(path)}/${method}/${place}/content/${encoded(type)}/schema`,
+        media,
+      })),
+  );
+});
+
+test('each operation has a name for generators, a tag that is described, and a success', () => {
+  const names = [...operations, ...webhooks].map(({ name }) => name);
+  expect(names.length).toBeGreaterThan(60);
+  expect(new Set(names).size).toBe(names.length);
+  for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z0-9]+$/);
+  const tags = document.tags.map(({ name }: { name: string }) => name);
+  for (const { operation } of operations) expect(tags).toEqual(expect.arrayContaining(operation.tags));
+  expect(document.servers).toEqual([expect.objectContaining({ url: '/' })]);
+  expect(webhooks.map(({ path }) => path)).toEqual(Object.keys(DOCUMENTED_EVENTS));
+});
+
+test('every reference leads somewhere, and the document of problems is there once', () => {
+  const text = JSON.stringify(document);
+  const references = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => String(path));
+  expect(references.length).toBeGreaterThan(300);
+  for (const path of new Set(references)) {
+    const target = path.split('/').reduce<any>((at, name) => at?.[name.replaceAll('~1', '/')], document);
+    expect([path, typeof target]).toEqual([path, 'object']);
+  }
+  expect(text.split('"instance":{"type"').length - 1).toBe(1);
+});
+
+test('every body of a request and of a response has an example that fits its schema', () => {
+  expect(bodies.length).toBeGreaterThan(200);
+  for (const { pointer, media } of bodies) {
+    const validate = ajv.compile({ $ref: `openapi#${pointer}` });
+    const examples = media.examples ? Object.keys(media.examples).map(problemOf) : [media.example];
+    expect([pointer, examples.length > 0]).toEqual([pointer, true]);
+    for (const example of examples) {
+      expect([pointer, validate(example), example, validate.errors]).toEqual([pointer, true, example, null]);
+    }
+  }
+});
+
+test('every error code has an example', () => {
+  expect(Object.keys(document.components.examples).sort()).toEqual([...ERROR_CODES].sort());
+  for (const code of ERROR_CODES) expect(problemOf(code)).toMatchObject({ code, title: expect.any(String) });
+});
+
+test('every pattern compiles, and what it allows is written in the way of JSON Schema', () => {
+  const patterns = [...JSON.stringify(document).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
+    ([, text]) => JSON.parse(String(text)) as string,
+  );
+  expect(patterns.length).toBeGreaterThan(10);
+  for (const pattern of new Set(patterns)) {
+    expect(() => new RegExp(pattern, 'u')).not.toThrow();
+    expect(pattern).not.toMatch(/^\/|\/[a-z]*$/);
+  }
+});
+
+test('the service accepts the example of each request', async () => {
+  const secretOf = (security: Operation['security'] = []) =>
+    security.some((scheme) => 'adminKey' in scheme) ? ADMIN_SECRET : SERVICE_SECRET;
+  const ids = { id: '01a1fc6c-1111-7c3a-8f00-5a4c3b2a1900' };
+  const refused: unknown[] = [];
+  let tried = 0;
+  for (const { name, method, path, operation } of operations) {
+    const example = operation.requestBody?.content['application/json']?.example;
+    if (example === undefined) continue;
+    // The body of an erasure repeats the user id of its path.
+    const target = path.replace('{id}', ids.id).replace('{user_id}', String((example as { user_id?: string }).user_id));
+    const { status, body } = await send(`${service.url}${target}`, {
+      method: method.toUpperCase(),
+      headers: { authorization: `Bearer ${secretOf(operation.security)}` },
+      json: example,
+    });
+    tried += 1;
+    // Where no resolver knows the name of the example, this is all that is wrong with it.
+    const isUnresolved = body.errors?.every(({ detail }: { detail: string }) => / has no address$/.test(detail));
+    if (isUnresolved) continue;
+    if (status === 400) refused.push([name, body.code, body.errors]);
+  }
+  expect(refused).toEqual([]);
+  expect(tried).toBeGreaterThan(12);
+});
+
+function problemOf(code: string): any {
+  return document.components.examples[code].value;
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
+import { expectProblem } from '../harness/checks.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { FakeStripe, PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
+import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+/** What payment providers have reported, for operators. */
+const service = await startService(PROVIDER_ENV);
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const stripe = new FakeStripe(`${service.url}/payments/stripe`);
+const browser = await startBrowser();
+const inBrowser = browser ? describe : describe.skip;
+const LIMIT_MS = 30_000;
+
+type Row = Record<string, string>;
+const find = (query: Record<string, string>) =>
+  operator.call('GET', `/admin/payment-events?${new URLSearchParams(query)}`);
+const firstOf = async (query: Record<string, string>): Promise<Row> => (await find(query)).data[0];
+const outcomesOf = async (query: Record<string, string>) =>
+  (await find(query)).data.map(({ outcome }: Record<string, string>) => outcome);
+const ref = () => `pi_${randomUUID().slice(0, 8)}`;
+
+async function buy(product: string, user: string) {
+  const shopper = arrive(service.url, product, user);
+  const { data } = await shopper.checkout();
+  return { id: String(data.reservation_id), order: String(data.order_id) };
+}
+const pay = (id: string, payment: string) =>
+  stripe.send(stripe.event('checkout.session.completed', stripe.session({ reservation_id: id }, payment)));
+const written = (id: string) =>
+  until('it is written', async () => {
+    const { data } = await operator.call('GET', `/admin/redemptions?reservation_id=${id}`);
+    return data[0]?.written === true;
+  });
+
+/** A campaign with a payment that was counted, a second one of the same reservation, and one that came too late. */
+async function sell() {
+  const product = await operator.openCampaign({ name: 'Midnight', total_limit: 9, hold_seconds: 900 });
+  const user = `ann-${randomUUID().slice(0, 8)}`;
+  const [paid, ended] = [await buy(product, user), await buy(product, `bob-${user}`)];
+  const refs = { first: ref(), second: ref(), late: ref() };
+  await pay(paid.id, refs.first);
+  await pay(paid.id, refs.second);
+  await payments.release(ended.id);
+  expect((await pay(ended.id, refs.late)).data.outcome).toBe('late');
+  await Promise.all([written(paid.id), written(ended.id)]);
+  return { product, user, paid, ended, refs };
+}
+
+describe('the search for payments', () => {
+  test('finds events by each field, latest first, with the reservation that they are about', async () => {
+    const { product, user, paid, ended, refs } = await sell();
+    const { data } = await find({ product_id: product });
+    expect(data.map(({ outcome, payment_ref }: Record<string, string>) => [outcome, payment_ref])).toEqual([
+      ['late', refs.late],
+      ['duplicate', refs.second],
+      ['confirmed', refs.first],
+    ]);
+    expect(data[0]).toMatchObject({
+      ...{ provider: 'stripe', kind: 'succeeded', partial: false, refunded_at: null, campaign_name: 'Midnight' },
+      ...{ reservation_id: ended.id, order_id: ended.order, user_id: `bob-${user}`, status: 'released' },
+    });
+    expect(await outcomesOf({ product_id: product, needs_action: 'true' })).toEqual(['late', 'duplicate']);
+    const found: [Record<string, string>, string[]][] = [
+      [{ user_id: user }, ['duplicate', 'confirmed']],
+      [{ order_id: ended.order }, ['late']],
+      [{ reservation_id: paid.id, outcome: 'duplicate' }, ['duplicate']],
+      [{ payment_ref: refs.first }, ['confirmed']],
+      [{ payment_ref: refs.first, outcome: 'late' }, []],
+      [{ product_id: product, provider: 'midtrans' }, []],
+      [{ product_id: product, outcome: 'confirmed', needs_action: 'true' }, []],
+      [{ product_id: product, to: '2020-01-01T00:00:00Z' }, []],
+      [{ product_id: product, from: '2020-01-01T00:00:00Z', outcome: 'late' }, ['late']],
+      [{ user_id: user, reservation_id: ended.id }, []],
+      [{ user_id: 'no-such-user' }, []],
+      [{ reservation_id: 'no id' }, []],
+    ];
+    for (const [query, outcomes] of found) expect([query, await outcomesOf(query)]).toEqual([query, outcomes]);
+    expect((await find({ product_id: 'no-such-product' })).status).toBe(404);
+  });
+
+  test('keeps an event of an unknown reservation, and shows when a late payment was returned', async () => {
+    const { product, refs } = await sell();
+    const nowhere = ref();
+    await sendSigned(service.url, 'payment.succeeded', { reservation_id: randomUUID(), payment_ref: nowhere });
+    const event = await firstOf({ payment_ref: nowhere });
+    expect(event).toMatchObject({ outcome: 'unknown', reservation_id: null, product_id: null, user_id: null });
+    await stripe.send(stripe.event('charge.refunded', stripe.charge({}, refs.late)));
+    const late = await firstOf({ product_id: product, outcome: 'late' });
+    expect(Date.parse(String(late.refunded_at))).toBeGreaterThanOrEqual(Date.parse(String(late.received_at)));
+  });
+
+  test('pages through all events once, and refuses a cursor that it has not made', async () => {
+    const { product } = await sell();
+    const all = (await find({ product_id: product })).data;
+    expect(all).toHaveLength(3);
+    const paged: unknown[] = [];
+    let cursor: string | null = null;
+    do {
+      const page = await find({ product_id: product, limit: '1', ...(cursor ? { cursor } : {}) });
+      paged.push(...(page.data as unknown as Row[]));
+      cursor = page.body.next_cursor as string | null;
+    } while (cursor !== null);
+    expect(paged).toEqual(all);
+    const made = (parts: unknown) => Buffer.from(JSON.stringify(parts)).toString('base64url');
+    for (const wrong of ['x', made(['1']), made(['now', 'stripe', 'e']), made(['1', 'stripe', 'a\0b']), made({})])
+      expectProblem(await find({ cursor: wrong }), 400, 'invalid_request');
+    expect((await find({ cursor: made(['1', 'stripe', 'evt_1']) })).data).toEqual([]);
+  });
+
+  test('is a part of the export of a user, and keeps no id of an erased one', async () => {
+    const { user, paid, refs } = await sell();
+    const exported = await operator.call('GET', `/admin/users/${user}/export`);
+    const { payment_events } = JSON.parse(exported.text);
+    expect(payment_events.map(({ payment_ref }: Record<string, string>) => payment_ref).sort()).toEqual(
+      [refs.first, refs.second].sort(),
+    );
+    const erase = () => operator.call('POST', `/admin/users/${user}/erase`, { user_id: user });
+    await until('the user is erased', async () => (await erase()).status === 200, LIMIT_MS);
+    expect((await find({ user_id: user })).data).toEqual([]);
+    const event = await firstOf({ reservation_id: paid.id });
+    expect(event.user_id).toMatch(/^erased-/);
+  });
+});
+
+inBrowser('the page of payments', () => {
+  async function openLoggedIn(hash: string, viewport = { width: 1280, height: 800 }) {
+    const opened = await openPhone(browser as Browser, { viewport });
+    await opened.page.goto(`${service.url}/admin${hash}`);
+    await opened.page.getByLabel('Admin key').fill(ADMIN_SECRET);
+    await opened.page.keyboard.press('Enter');
+    await opened.page.locator('h1').waitFor({ timeout: LIMIT_MS });
+    return opened;
+  }
+
+  test('leads from a campaign to the payment that has to be refunded, and to its reservation', async () => {
+    const { product, user, ended, refs } = await sell();
+    const { page, faults } = await openLoggedIn(`#/campaigns/${product}`);
+    const card = page.getByRole('region', { name: 'Payments', exact: true });
+    await card.getByText('Paid too late: refund it').waitFor({ timeout: LIMIT_MS });
+    await card.getByRole('link', { name: 'Payments that need an action' }).click();
+    const row = page.getByRole('row', { name: new RegExp(refs.late) });
+    await row.getByText('Paid too late: refund it').waitFor({ timeout: LIMIT_MS });
+    expect(await page.getByRole('row', { name: new RegExp(refs.first) }).count()).toBe(0);
+    await row.getByText('Reservation: released').waitFor();
+    await row.getByRole('link', { name: ended.order }).click();
+    await page.getByRole('link', { name: `bob-${user}` }).waitFor({ timeout: LIMIT_MS });
+    await page.goto(`${service.url}/admin#/people/${user}`);
+    await page.getByRole('link', { name: 'Payments', exact: true }).and(page.locator('.button')).click();
+    await page.getByRole('row', { name: new RegExp(refs.first) }).waitFor({ timeout: LIMIT_MS });
+    expect(await page.getByRole('row', { name: new RegExp(refs.late) }).count()).toBe(0);
+    await page.getByLabel('Show').selectOption('Paid too late: refund it');
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByText('No provider has reported such a payment.').waitFor({ timeout: LIMIT_MS });
+    expect(faults).toEqual([]);
+  });
+
+  test.each([
+    { width: 1280, height: 800 },
+    { width: 360, height: 740 },
+  ])('meets no barrier that axe finds, and no sideways scrolling: $width', async (viewport) => {
+    const { product } = await sell();
+    const { page } = await openLoggedIn(`#/payments?product_id=${product}&outcome=all`, viewport);
+    await page.getByText('Paid too late: refund it').first().waitFor({ timeout: LIMIT_MS, state: 'attached' });
+    await page.getByRole('table').waitFor({ timeout: LIMIT_MS });
+    expect(await accessibilityFindings(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+  });
+});

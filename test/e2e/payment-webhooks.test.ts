@@ -1,0 +1,278 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
+import { FakeStripe, PROVIDER_ENV, sendMidtrans, sendSigned } from '../harness/payment-providers.js';
+import { startApiProcess, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+
+const service = await startService(PROVIDER_ENV);
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const stripe = new FakeStripe(`${service.url}/payments/stripe`);
+const ref = () => `pi_${randomUUID().slice(0, 8)}`;
+
+async function buy(terms: Record<string, unknown> = {}) {
+  const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 900, ...terms });
+  const shopper = arrive(service.url, product);
+  const { data } = await shopper.checkout();
+  const id = String(data.reservation_id);
+  return { product, shopper, id, order: String(data.order_id), metadata: { reservation_id: id } };
+}
+type Bought = Awaited<ReturnType<typeof buy>>;
+
+const standing = async ({ shopper }: Bought) =>
+  (await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) })).data.status;
+const completed = ({ metadata }: Bought, payment: string) =>
+  stripe.event('checkout.session.completed', stripe.session(metadata, payment));
+const refunded = ({ metadata }: Bought, payment: string) =>
+  stripe.event('charge.refunded', stripe.charge(metadata, payment));
+async function outcome(event: Record<string, unknown>): Promise<unknown> {
+  const { status, data, text } = await stripe.send(event);
+  expect([status, text]).toEqual([200, text]);
+  return data.outcome;
+}
+const eventsOf = async (id: string, type: string) => {
+  const { rows } = await service.database.client.query(
+    'select data from outbox_events where subject = $1 and type = $2 order by seq',
+    [id, `dev.doorbuster.${type}.v1`],
+  );
+  return rows.map(({ data }) => data);
+};
+/** The ledger finds no difference, and units by state are these. */
+async function expectUnits(product: string, units: Record<string, number>): Promise<void> {
+  await until('Postgres has everything', async () => (await ledger(service.env, product)).code === 0);
+  expect(await operator.stats(product)).toMatchObject(units);
+}
+
+describe('a webhook of Stripe', () => {
+  it('confirms a paid session, and does so once, however often it is sent', async () => {
+    const bought = await buy();
+    const event = completed(bought, ref());
+    expect((await stripe.send(event)).data).toEqual({ outcome: 'confirmed', repeated: false });
+    const again = await Promise.all([stripe.send(event), stripe.send(event), stripe.send(event)]);
+    for (const { status, data } of again)
+      expect([status, data]).toEqual([200, { outcome: 'confirmed', repeated: true }]);
+    expect(await standing(bought)).toBe('redeemed');
+    await expectUnits(bought.product, { redeemed: 1, held: 0, free: 2 });
+    expect(await eventsOf(bought.id, 'redemption.redeemed')).toHaveLength(1);
+  });
+
+  it('finds the reservation by order, and by client_reference_id', async () => {
+    const one = await buy();
+    const byOrder = stripe.session({ order_id: one.order, product_id: one.product }, ref());
+    expect(await outcome(stripe.event('checkout.session.completed', byOrder))).toBe('confirmed');
+    const two = await buy();
+    const byReference = stripe.session({}, ref(), { client_reference_id: two.id });
+    expect(await outcome(stripe.event('checkout.session.completed', byReference))).toBe('confirmed');
+  });
+
+  it('waits for the money of a delayed payment method', async () => {
+    const bought = await buy();
+    const session = (more = {}) => stripe.session(bought.metadata, 'pi_delayed', more);
+    const unpaid = stripe.event('checkout.session.completed', session({ payment_status: 'unpaid' }));
+    expect(await outcome(unpaid)).toBe('ignored');
+    expect(await standing(bought)).toBe('completed');
+    expect(await outcome(stripe.event('checkout.session.async_payment_succeeded', session()))).toBe('confirmed');
+    const failed = await buy();
+    const event = stripe.event('checkout.session.async_payment_failed', stripe.session(failed.metadata, ref()));
+    expect(await outcome(event)).toBe('released');
+    await expectUnits(failed.product, { held: 0, free: 3 });
+  });
+
+  it('releases the unit of an expired session for the next in line, and never one that is paid', async () => {
+    const bought = await buy({ total_limit: 1, waiting_room: { enabled: true } });
+    const next = arrive(service.url, bought.product);
+    expect((await next.checkout()).status).toBe(202);
+    const expired = () =>
+      stripe.event('checkout.session.expired', stripe.session(bought.metadata, '', { payment_intent: null }));
+    expect(await outcome(expired())).toBe('released');
+    expect((await next.queueStatus({ 'x-ticket': String(next.ticket) })).data.status).toBe('promoted');
+    const paid = await buy();
+    await payments.confirm(paid.id, 'pay-1');
+    const late = stripe.event('checkout.session.expired', stripe.session(paid.metadata, '', { payment_intent: null }));
+    expect(await outcome(late)).toBe('settled');
+    expect(await standing(paid)).toBe('redeemed');
+  });
+
+  it('counts the session and the intent of one payment once, and another payment as a duplicate', async () => {
+    const bought = await buy();
+    const [first, second] = [ref(), ref()];
+    expect(await outcome(completed(bought, first))).toBe('confirmed');
+    expect(await outcome(stripe.event('payment_intent.succeeded', stripe.intent(bought.metadata, first)))).toBe(
+      'repeated',
+    );
+    expect(await outcome(completed(bought, second))).toBe('duplicate');
+    await until('the event is made', async () => (await eventsOf(bought.id, 'payment.duplicated')).length === 1);
+    expect(await outcome(refunded(bought, second))).toBe('still_paid');
+    expect(await standing(bought)).toBe('redeemed');
+    expect(await outcome(refunded(bought, first))).toBe('refunded');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+    expect(await outcome(refunded(bought, first))).toBe('refunded');
+    expect(await outcome(stripe.event('payment_intent.succeeded', stripe.intent(bought.metadata, first)))).toBe(
+      'refunded_before',
+    );
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+    expect(await eventsOf(bought.id, 'payment.late')).toEqual([]);
+  });
+
+  it('reports a late payment once, and changes nothing', async () => {
+    const bought = await buy();
+    await payments.release(bought.id);
+    const payment = ref();
+    expect(await outcome(completed(bought, payment))).toBe('late');
+    expect(await outcome(stripe.event('payment_intent.succeeded', stripe.intent(bought.metadata, payment)))).toBe(
+      'late',
+    );
+    expect(await eventsOf(bought.id, 'payment.late')).toMatchObject([
+      { reservation_id: bought.id, order_id: bought.order, payment_ref: payment, provider: 'stripe' },
+    ]);
+    expect(await outcome(refunded(bought, payment))).toBe('unpaid');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+  });
+
+  it('takes a free unit again for a late payment if the campaign says so', async () => {
+    const bought = await buy({ late_payment: 'reacquire' });
+    await payments.release(bought.id);
+    expect(await outcome(completed(bought, ref()))).toBe('reacquired');
+    await expectUnits(bought.product, { redeemed: 1, held: 0, free: 2 });
+  });
+
+  it('does not confirm a payment whose refund came first', async () => {
+    const bought = await buy();
+    const payment = ref();
+    expect(await outcome(refunded(bought, payment))).toBe('unpaid');
+    expect(await standing(bought)).toBe('completed');
+    expect(await outcome(completed(bought, payment))).toBe('refunded_before');
+    expect(await standing(bought)).toBe('released');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+  });
+
+  it('ends refunded when a payment and its refund come at the same time', async () => {
+    for (let i = 0; i < 10; i += 1) {
+      const bought = await buy();
+      const payment = ref();
+      await Promise.all([stripe.send(completed(bought, payment)), stripe.send(refunded(bought, payment))]);
+      expect(await standing(bought)).toBe('released');
+      await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+    }
+  });
+
+  it('finds the reservation of a refund without metadata by its payment', async () => {
+    const bought = await buy();
+    const payment = ref();
+    await outcome(completed(bought, payment));
+    expect(await outcome(stripe.event('charge.refunded', stripe.charge({}, payment)))).toBe('refunded');
+  });
+
+  it('leaves parts of an amount to the shop', async () => {
+    const bought = await buy();
+    const payment = ref();
+    const part = stripe.intent(bought.metadata, payment, { amount_received: 100 });
+    expect(await outcome(stripe.event('payment_intent.succeeded', part))).toBe('partial');
+    expect(await standing(bought)).toBe('completed');
+    await outcome(completed(bought, payment));
+    const charge = stripe.charge(bought.metadata, payment, { amount_refunded: 100, refunded: false });
+    expect(await outcome(stripe.event('charge.refunded', charge))).toBe('partial');
+    expect(await standing(bought)).toBe('redeemed');
+  });
+
+  it('has no effect for other payments of the account, and for reservations that do not exist', async () => {
+    expect(await outcome(stripe.event('checkout.session.completed', stripe.session({}, ref())))).toBe('unrelated');
+    expect(await outcome(stripe.event('customer.created', { id: 'cus_1', object: 'customer' }))).toBe('ignored');
+    for (const reservation_id of ['none', '01a20494-d5b7-7b9a-8ae8-baef7fffffff'])
+      expect(await outcome(stripe.event('checkout.session.completed', stripe.session({ reservation_id }, ref())))).toBe(
+        'unknown',
+      );
+  });
+
+  it('is refused without a valid signature: forged, of another body, old, or of an unknown provider', async () => {
+    const bought = await buy();
+    const event = completed(bought, ref());
+    const other = new FakeStripe(stripe.endpoint, 'whsec_another-secret-0123');
+    expectProblem(await other.send(event), 400, 'webhook_invalid');
+    expectProblem(await stripe.send(event, Math.floor(Date.now() / 1000) - 301), 400, 'webhook_invalid');
+    expectProblem(await stripe.sendRaw(JSON.stringify(event), null), 400, 'webhook_invalid');
+    expectProblem(await stripe.sendRaw(JSON.stringify(event), `t=1,v1=${'0'.repeat(64)}`), 400, 'webhook_invalid');
+    expectProblem(
+      await new FakeStripe(`${service.url}/payments/paypal`).send(event),
+      404,
+      'payment_provider_not_found',
+    );
+    const large = stripe.event('customer.created', { text: 'x'.repeat(300_000) });
+    expectProblem(await stripe.send(large), 413, 'body_too_large');
+    expect(await standing(bought)).toBe('completed');
+    expectProblem(await send(stripe.endpoint), 405, 'method_not_allowed');
+  });
+
+  it('limits forged webhooks of a network, and not those of the provider', async () => {
+    // Each process counts by itself, and the other tests need theirs.
+    const { url } = await startApiProcess(service.env);
+    const there = new FakeStripe(`${url}/payments/stripe`);
+    const limited = await until('the network is limited', async () => {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => there.sendRaw('{}', 't=1,v1=00')));
+      return answers.find(({ status }) => status === 429);
+    });
+    expectProblem(limited, 429, 'rate_limited');
+    const bought = await buy();
+    expect((await there.send(completed(bought, ref()))).data.outcome).toBe('confirmed');
+  });
+});
+
+describe('a signed webhook', () => {
+  it('confirms, refunds, and releases, once for each id', async () => {
+    const [paid, failed, expired] = [await buy(), await buy(), await buy()];
+    const id = randomUUID();
+    const say = async (type: string, data: Record<string, unknown>, options = {}) =>
+      (await sendSigned(service.url, `payment.${type}`, data, options)).data;
+    const paidData = { reservation_id: paid.id, payment_ref: 'p-1' };
+    expect(await say('succeeded', paidData, { id })).toEqual({ outcome: 'confirmed', repeated: false });
+    expect(await say('succeeded', paidData, { id })).toEqual({ outcome: 'confirmed', repeated: true });
+    expect((await say('refunded', paidData)).outcome).toBe('refunded');
+    expect((await say('failed', { order_id: failed.order })).outcome).toBe('released');
+    expect((await say('expired', { order_id: expired.order, product_id: expired.product })).outcome).toBe('released');
+    expect((await say('disputed', paidData)).outcome).toBe('ignored');
+  });
+
+  it('is refused with another secret, after five minutes, and with another body', async () => {
+    const data = { reservation_id: (await buy()).id };
+    const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
+    const at = new Date(Date.now() - 301_000);
+    for (const options of [{ secret }, { at }])
+      expectProblem(await sendSigned(service.url, 'payment.succeeded', data, options), 400, 'webhook_invalid');
+    expectProblem(
+      await send(`${service.url}/payments/webhook`, { method: 'POST', json: data }),
+      400,
+      'webhook_invalid',
+    );
+    const malformed = { reservation_id: 7 };
+    expectProblem(await sendSigned(service.url, 'payment.succeeded', malformed), 400, 'webhook_invalid');
+  });
+});
+
+describe('a notification of Midtrans', () => {
+  it('confirms a settlement by order, releases an expired one, and refunds', async () => {
+    const [paid, expired] = [await buy(), await buy()];
+    const of = async (fields: Record<string, string>) => (await sendMidtrans(service.url, fields)).data.outcome;
+    const payment = { order_id: paid.order, transaction_id: 'm-1' };
+    expect(await of({ ...payment, transaction_status: 'pending', status_code: '201' })).toBe('ignored');
+    expect(await of({ ...payment, transaction_status: 'settlement', fraud_status: 'challenge' })).toBe('ignored');
+    expect(await of({ ...payment, transaction_status: 'settlement', status_code: '201' })).toBe('ignored');
+    expect(await of({ ...payment, transaction_status: 'settlement' })).toBe('confirmed');
+    expect(await of({ ...payment, transaction_status: 'refund' })).toBe('refunded');
+    expect(await of({ order_id: expired.order, transaction_status: 'expire', status_code: '202' })).toBe('released');
+    await expectUnits(paid.product, { redeemed: 0, held: 0, free: 3 });
+  });
+
+  it('is refused with another key', async () => {
+    const { order } = await buy();
+    const forged = await sendMidtrans(
+      service.url,
+      { order_id: order, transaction_status: 'settlement' },
+      'another-key-012345',
+    );
+    expectProblem(forged, 400, 'webhook_invalid');
+  });
+});

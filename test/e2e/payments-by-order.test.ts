@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { expectProblem, pointersOf } from '../harness/checks.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
+import { startService, startWorkerProcess } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+
+async function buy(terms: Record<string, unknown> = {}) {
+  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900, ...terms });
+  const shopper = arrive(service.url, product);
+  const { data } = await shopper.checkout();
+  return { product, shopper, id: String(data.reservation_id), order: String(data.order_id) };
+}
+
+/** A campaign with a code, and its redemption for an order that the shop has named. */
+async function redeem(user: string, order_id: string) {
+  const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
+  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900, code, per_user_limit: 2 });
+  const again = (key: string) =>
+    send(`${service.url}/coupons/redeem`, {
+      method: 'POST',
+      json: { code, user_id: user, order_id, idempotency_key: key },
+    });
+  const { data } = await again(randomUUID());
+  return { product, id: String(data.reservation_id), again };
+}
+
+test('confirm, release and refund find a reservation by the order id of its checkout', async () => {
+  const { id, order, product } = await buy();
+  const confirmed = await payments.say('confirm', { order_id: order, payment_ref: 'pay-1' });
+  expect(confirmed.data).toEqual({ reservation_id: id, status: 'redeemed', order_id: order });
+  expect((await payments.say('confirm', { order_id: order, product_id: product })).data).toEqual(confirmed.data);
+  expectProblem(await payments.say('release', { order_id: order }), 409, 'reservation_redeemed');
+  for (let i = 0; i < 2; i += 1) {
+    const refunded = await payments.say('refund', { order_id: order });
+    expect(refunded.data).toMatchObject({ reservation_id: id, status: 'refunded' });
+  }
+  const other = await buy();
+  for (let i = 0; i < 2; i += 1)
+    expect((await payments.say('release', { order_id: other.order })).data).toMatchObject({
+      reservation_id: other.id,
+      released: true,
+    });
+});
+
+test('an order id of the shop finds its reservation, and needs the product if several campaigns have it', async () => {
+  const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];
+  const first = await redeem(user, order);
+  expect((await payments.say('confirm', { order_id: order })).data.reservation_id).toBe(first.id);
+  const second = await redeem(user, order);
+  const ambiguous = await until('both are found', async () => {
+    const answer = await payments.say('refund', { order_id: order });
+    return answer.status === 409 && answer;
+  });
+  expectProblem(ambiguous, 409, 'order_ambiguous');
+  expect(ambiguous.body.reservations).toEqual([
+    { reservation_id: second.id, product_id: second.product },
+    { reservation_id: first.id, product_id: first.product },
+  ]);
+  const confirmed = await payments.say('confirm', { order_id: order, product_id: second.product });
+  expect(confirmed.data.reservation_id).toBe(second.id);
+  const refunded = await payments.say('refund', { order_id: order, product_id: first.product });
+  expect(refunded.data.reservation_id).toBe(first.id);
+});
+
+test('a reservation that was released does not hide a later one of the same order', async () => {
+  const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];
+  const { id, again } = await redeem(user, order);
+  await payments.release(id);
+  await until('Postgres has the release', async () => {
+    const { rows } = await service.database.client.query('select status from redemptions where redemption_id = $1', [
+      id,
+    ]);
+    return rows[0]?.status === 'released';
+  });
+  expect((await payments.say('release', { order_id: order })).data).toMatchObject({ reservation_id: id });
+  const next = (await again(randomUUID())).data;
+  expect((await payments.say('confirm', { order_id: order })).data).toMatchObject({
+    reservation_id: next.reservation_id,
+  });
+});
+
+test('a reservation that Postgres lacks is found as soon as a worker has written it', async () => {
+  await service.worker.stop();
+  const { id, order } = await buy();
+  expectProblem(await payments.say('confirm', { order_id: order }), 503, 'temporarily_unavailable');
+  const pending = payments.say('confirm', { order_id: order });
+  await startWorkerProcess(service.env);
+  const confirmed = await until('it is confirmed', async () => {
+    const answer = await pending.then((first) =>
+      first.status === 200 ? first : payments.say('confirm', { order_id: order }),
+    );
+    return answer.status === 200 && answer;
+  });
+  expect(confirmed.data.reservation_id).toBe(id);
+});
+
+test('a wrong name is refused: unknown orders, both names, none, and an order with a ticket', async () => {
+  const { id, order, shopper } = await buy();
+  for (const order_id of [order.replace(/.{4}$/, '0000'), 'cart-of-nobody', 'ord_x'])
+    expectProblem(await payments.say('confirm', { order_id }), 404, 'reservation_not_found');
+  expectProblem(
+    await payments.say('confirm', { order_id: order, product_id: 'another' }),
+    404,
+    'reservation_not_found',
+  );
+  const wrong = [
+    [{}, '#/reservation_id'],
+    [{ product_id: 'sale' }, '#/reservation_id'],
+    [{ reservation_id: id, order_id: order }, '#/order_id'],
+  ] as const;
+  for (const [body, pointer] of wrong) {
+    const refused = await payments.say('confirm', body);
+    expectProblem(refused, 400, 'invalid_request');
+    expect(pointersOf(refused)).toEqual([pointer]);
+  }
+  const headers = { 'x-ticket': String(shopper.ticket) };
+  const byTicket = await send(`${service.url}/flash-sale/release`, {
+    method: 'POST',
+    headers,
+    json: { order_id: order },
+  });
+  expectProblem(byTicket, 400, 'invalid_request');
+});

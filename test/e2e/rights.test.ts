@@ -1,0 +1,269 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
+import { startService } from '../harness/service.js';
+import { arrive, forEachAtMost } from '../harness/shoppers.js';
+import { keysWith, tablesWith } from '../harness/stored-text.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+
+/** Export and erasure of a user. */
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const { client: redis } = service.redis;
+const { client: sql } = service.database;
+const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
+/** They expire with the idempotency records, at the latest a day after the user was last seen, or within a minute. */
+const EXPIRES = /^db1:(r:\d|q:|f:|w:|t:)/;
+
+const erase = (user: string, body: unknown = { user_id: user }): Promise<Answer> =>
+  operator.call('POST', `/admin/users/${user}/erase`, body);
+const exported = async (user: string) => JSON.parse((await operator.call('GET', `/admin/users/${user}/export`)).text);
+const written = (id: string) =>
+  until('it is written', async () => {
+    const { data } = await operator.call('GET', `/admin/redemptions?reservation_id=${id}`);
+    return data[0]?.written === true && data[0];
+  });
+const keptOf = async (text: string) => (await keysWith(redis, text)).filter((name) => !EXPIRES.test(name));
+const clean = async (product: string) =>
+  expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
+
+async function buy(shopper: Shopper, fields: Record<string, unknown> = {}): Promise<string> {
+  const { data, status } = await shopper.checkout(fields);
+  expect(status).toBe(200);
+  expect((await payments.confirm(String(data.reservation_id), `pay-${randomUUID()}`)).status).toBe(200);
+  return String(data.reservation_id);
+}
+
+/** A user with rows in every table: bought, released, left a line, was banned, tried a code, in a closed sale too. */
+async function livedUser() {
+  const user = `gone-${randomUUID()}`;
+  const product = await operator.openCampaign({
+    total_limit: 3,
+    hold_seconds: 900,
+    per_user_limit: 2,
+    waiting_room: { enabled: true },
+  });
+  const shopper = arrive(service.url, product, user);
+  const bought = await buy(shopper);
+  const released = String((await shopper.checkout()).data.reservation_id);
+  await operator.call('POST', `/admin/reservations/${released}/release`, { reason: `asked by ${user}` });
+  const full = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
+  await arrive(service.url, full).checkout();
+  const waiting = arrive(service.url, full, user);
+  expect((await waiting.checkout()).status).toBe(202);
+  // A second key of a waiting user makes a record of its own.
+  await waiting.checkout();
+  await waiting.leave();
+  const over = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+  const last = await buy(arrive(service.url, over, user));
+  await operator.call('POST', `/admin/campaigns/${over}/close`);
+  await redis.hset(`db1:{${over}}:campaign`, 'closed_at', Date.now() - 60_000);
+  await until('it is archived', async () => (await redis.hget(`db1:{${over}}:campaign`, 'forgotten')) === 'done');
+  // Recalled into Redis.
+  await arrive(service.url, over, user).queueStatus();
+  await send(`${service.url}/coupons/validate`, { method: 'POST', json: { code: 'NO-SUCH-CODE', user_id: user } });
+  const ban = await operator.call('POST', '/admin/bans', { kind: 'user', subject: user, reason: `${user} cheats` });
+  expect(ban.status).toBe(201);
+  for (const id of [bought, released, last]) await written(id);
+  await until('the attempt is written', async () => (await tablesWith(sql, user)).redemption_attempts);
+  return { user, shopper, product, full, over, bought, released, last };
+}
+
+describe('the erasure of a user', () => {
+  test('leaves their id nowhere, also after Redis was lost, and every ledger clean', async () => {
+    const lived = await livedUser();
+    const { user, shopper, product, full, over, bought, last } = lived;
+    expect(Object.keys(await tablesWith(sql, user))).toEqual(
+      expect.arrayContaining(['redemptions', 'waiting_tickets', 'remembered_answers', 'audit_log', 'bans']),
+    );
+    const erased = await erase(user);
+    expect([erased.status, erased.data.status]).toEqual([200, 'done']);
+    expect(erased.data.rows).toMatchObject({ redemptions: 3, waiting_tickets: 1, bans: 1 });
+    expect(erased.data.rows.event_stream).toBeGreaterThanOrEqual(5);
+    expect(await tablesWith(sql, user)).toEqual({});
+    expect(await tablesWith(sql, shopper.device)).toEqual({});
+    expect(await keptOf(user)).toEqual([]);
+    for (const one of [product, full, over]) await clean(one);
+
+    // The unit, the limit and the payment of the unknown user are as before.
+    const row = await written(bought);
+    expect(row).toMatchObject({ status: 'redeemed', user_id: expect.stringMatching(/^erased-/) });
+    expect((await operator.stats(product)).redeemed).toBe(1);
+    expect((await payments.refund(last)).data).toMatchObject({ status: 'refunded' });
+    expect((await payments.release(bought)).body.code).toBe('reservation_redeemed');
+    await written(last);
+
+    await redis.flushall();
+    await until('Redis is refilled', async () => (await operator.stats(product)).redeemed === 1);
+    expect(await keysWith(redis, user)).toEqual([]);
+    expect(await keysWith(redis, row.user_id)).not.toEqual([]);
+    for (const one of [product, full, over]) await clean(one);
+    expect((await payments.refund(bought)).data).toMatchObject({ status: 'refunded' });
+    await clean(product);
+
+    const { rows: audit } = await sql.query(`select actor, after from audit_log where action = 'user.erase'`);
+    expect(audit).toEqual([{ actor: 'tester', after: { erasure_id: erased.data.erasure_id, rows: erased.data.rows } }]);
+    const again = await erase(user);
+    expect([again.status, again.data]).toMatchObject([200, { status: 'done', rows: {} }]);
+  });
+
+  test('removes free texts of its events and of entries that Postgres refused, and no event of another user', async () => {
+    const user = `gone-${randomUUID()}`;
+    const product = await operator.openCampaign({ total_limit: 9, max_qty: 4, hold_seconds: 900 });
+    const id = String((await arrive(service.url, product, user).checkout({ qty: 3 })).data.reservation_id);
+    const kept = { reason: 'asked by Mary Miller', keep: 1 };
+    expect((await operator.call('POST', `/admin/reservations/${id}/release`, kept)).status).toBe(200);
+    expect((await payments.confirm(id, `pay-${id}`)).status).toBe(200);
+    const other = await buy(arrive(service.url, product), { metadata: { user_id: user } });
+    const refused = { kind: 'reserved', user, key: 'k', reason: 'Mary Miller', metadata: '{"phone":"Mary Miller"}' };
+    await sql.query(`insert into journal_rejects (journal_id, fields, reason) values ('1-1', $1, 'test')`, [refused]);
+    await sql.query(`insert into code_staging values (gen_random_uuid(), 1, 'UPLOADED', $1)`, [user]);
+    for (const one of [id, other]) await written(one);
+    const inStream = async (text: string) => JSON.stringify(await redis.xrange('db1:events', '-', '+')).includes(text);
+    await until('their events are published', async () => (await inStream(id)) && (await inStream(other)));
+    expect((await erase(user)).data).toMatchObject({ status: 'done', rows: { journal_rejects: 1, code_staging: 1 } });
+    expect(await tablesWith(sql, 'Mary Miller')).toEqual({});
+    expect([await inStream(id), await inStream(other)]).toEqual([false, true]);
+    // The metadata of the other user stay theirs.
+    expect(Object.keys(await tablesWith(sql, user))).toEqual(['redemptions']);
+    await clean(product);
+  });
+
+  test('finds a user whose only reservation Postgres refused', async () => {
+    const user = `gone-${randomUUID()}`;
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    await sql.query(`create function refuse() returns trigger language plpgsql as $$ begin
+      if new.user_id = '${user}' then raise exception 'no' using errcode = 'check_violation'; end if; return new; end $$`);
+    await sql.query('create trigger refuse before insert on redemptions for each row execute function refuse()');
+    expect((await arrive(service.url, product, user).checkout()).status).toBe(200);
+    await until('it is refused', async () => (await tablesWith(sql, user)).journal_rejects === 1);
+    await sql.query('drop trigger refuse on redemptions');
+    expect(await keptOf(user)).not.toEqual([]);
+    // An entry that cannot be read may name no reservation.
+    const strange = { user, reservation: '-'.repeat(36) };
+    await sql.query("insert into journal_rejects (journal_id, fields, reason) values ('99-1', $1, 'strange')", [
+      strange,
+    ]);
+    expect((await erase(user)).data.status).toBe('done');
+    expect(await tablesWith(sql, user)).toEqual({});
+    expect(await keptOf(user)).toEqual([]);
+  });
+
+  test('is refused while the user waits or holds an unpaid unit, and changes nothing', async () => {
+    const user = `busy-${randomUUID()}`;
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
+    const sold = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    await written(await buy(arrive(service.url, sold, user)));
+    const held = String((await arrive(service.url, product, user).checkout()).data.reservation_id);
+    const refused = await erase(user);
+    expectProblem(refused, 409, 'user_active');
+    expect(refused.body.campaigns).toEqual([{ product_id: product, state: 'held' }]);
+    expect((await tablesWith(sql, user)).erasures).toBeUndefined();
+    expect((await exported(user)).redemptions).toHaveLength(2);
+
+    const other = arrive(service.url, product);
+    await other.checkout();
+    await erase(other.user).then((answer) => expect(answer.body.campaigns[0].state).toBe('waiting'));
+    await payments.release(held);
+    expect((await erase(user)).data).toMatchObject({ status: 'done', rows: { redemptions: 2 } });
+    expect(await keptOf(user)).toEqual([]);
+    await clean(product);
+    await clean(sold);
+  });
+
+  test('needs the id twice, an operator, and an id', async () => {
+    expectProblem(await erase('ann', { user_id: 'bob' }), 400, 'invalid_request');
+    expectProblem(await erase('ann', {}), 400, 'invalid_request');
+    expectProblem(await erase('ann', { user_id: 'ann', force: true }), 400, 'unknown_field');
+    const path = `${service.url}/admin/users/ann`;
+    expectProblem(await send(`${path}/erase`, { method: 'POST', json: { user_id: 'ann' } }), 401, 'unauthorized');
+    expectProblem(await send(`${path}/export`), 401, 'unauthorized');
+    expectProblem(await payments.say('confirm', {}), 400, 'invalid_request');
+  });
+
+  test('lets a user who comes back begin anew, and erases them again', async () => {
+    const user = `back-${randomUUID()}`;
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    const ids: string[] = [];
+    for (let visit = 0; visit < 2; visit += 1) {
+      ids.push(await buy(arrive(service.url, product, user)));
+      await written(String(ids.at(-1)));
+      expect((await erase(user)).data).toMatchObject({ status: 'done', rows: { redemptions: 1 } });
+    }
+    const users = await Promise.all(ids.map(async (id) => (await written(id)).user_id));
+    expect(new Set(users).size).toBe(2);
+    expect(await tablesWith(sql, user)).toEqual({});
+    await clean(product);
+  });
+
+  test('among traffic loses and doubles nothing', async () => {
+    const product = await operator.openCampaign({
+      total_limit: 60,
+      hold_seconds: 900,
+      waiting_room: { enabled: true },
+    });
+    const shoppers = Array.from({ length: 120 }, () => arrive(service.url, product));
+    const gone: string[] = [];
+    await forEachAtMost(8, shoppers, async (shopper) => {
+      const { data, status } = await shopper.checkout();
+      if (status !== 200) return;
+      const id = String(data.reservation_id);
+      await (gone.length % 3 === 0 ? payments.release(id) : payments.confirm(id));
+      await until('the user is erased', async () => {
+        const { status: erased, body } = await erase(shopper.user);
+        if (body.code === 'user_active') return true;
+        if (erased === 200) gone.push(shopper.user);
+        return erased === 200;
+      });
+    });
+    expect(gone.length).toBeGreaterThan(20);
+    await clean(product);
+    const stats = await operator.stats(product);
+    expect(stats.free + stats.held + stats.redeemed + stats.burned).toBe(60);
+    for (const user of gone) expect([user, await tablesWith(sql, user), await keptOf(user)]).toEqual([user, {}, []]);
+  });
+});
+
+describe('the export of a user', () => {
+  test('has every row, what only Redis has, and nothing of others', async () => {
+    const { user, bought, released, last, product } = await livedUser();
+    const other = arrive(service.url, product);
+    await other.checkout();
+    const all = await exported(user);
+    const ids = (rows: Record<string, string>[]) => rows.map(({ redemption_id }) => redemption_id).sort();
+    expect(ids(all.redemptions)).toEqual([bought, released, last].sort());
+    expect(all.redemptions.find((row: Record<string, string>) => row.redemption_id === bought)).toMatchObject({
+      product_id: product,
+      user_id: user,
+      status: 'redeemed',
+    });
+    expect(all.waiting_tickets).toMatchObject([{ status: 'left', user_id: user }]);
+    expect(all.idempotency_records.length).toBeGreaterThan(0);
+    expect(all.attempts.length).toBeGreaterThan(0);
+    expect(all.bans).toMatchObject([{ subject: user }]);
+    expect(all.actions.map(({ action }: { action: string }) => action).sort()).toEqual([
+      'ban.create',
+      'reservation.release',
+    ]);
+    expect(all.events.length).toBeGreaterThanOrEqual(5);
+    expect(JSON.stringify(all)).not.toContain(other.user);
+
+    await service.worker.stop();
+    const { data } = await arrive(service.url, product, other.user).checkout();
+    const { live, redemptions } = await exported(other.user);
+    expect(live.reservations).toMatchObject([{ reservation_id: data.reservation_id, product_id: product, qty: 1 }]);
+    expect(ids(redemptions)).not.toContain(data.reservation_id);
+  });
+
+  test('of an unknown user has empty lists', async () => {
+    const answer = await operator.call('GET', '/admin/users/nobody-knows/export');
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const { user_id, exported_at, live, ...lists } = JSON.parse(answer.text);
+    expect([user_id, live]).toEqual(['nobody-knows', { reservations: [], places: [] }]);
+    expect(Object.values(lists).every((list) => Array.isArray(list) && list.length === 0)).toBe(true);
+    expect(Date.parse(exported_at)).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { freePort } from '../harness/free-port.js';
+import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-providers.js';
+import { ADMIN_SECRET, CHECKOUT_URL_KEYS, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+
+const PRODUCT = 'tiny-shop';
+const service = await startService({ ...PROVIDER_ENV, WEBHOOK_ALLOW_PRIVATE: '1' });
+const operator = new Operator(service.url);
+const stripe = await new FakeStripeApi(new FakeStripe(`${service.url}/payments/stripe`)).start();
+const shopUrl = await startShop();
+
+async function startShop(): Promise<string> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const shop = spawn(process.execPath, [join(projectRoot(), 'dist/examples/tiny-shop/main.js')], {
+    env: {
+      PATH: process.env.PATH,
+      PORT: String(port),
+      SHOP_URL: url,
+      DOORBUSTER_URL: service.url,
+      ADMIN_KEY: ADMIN_SECRET,
+      CHECKOUT_URL_KEYS,
+      STRIPE_API_KEY: 'sk_test_of_the_tests',
+      STRIPE_API_URL: stripe.url,
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const ended = new Promise((resolve) => shop.on('exit', resolve));
+  atEnd('the shop', async () => {
+    shop.kill();
+    await ended;
+  });
+  await until('the shop is open', () =>
+    fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+  return url;
+}
+
+async function buy() {
+  const shopper = arrive(service.url, PRODUCT);
+  const { data } = await shopper.checkout();
+  return { id: String(data.reservation_id), link: String(data.checkout_url) };
+}
+/** Presses the button of the shop, and returns the page of Stripe where the shopper is sent. */
+async function toStripe(link: string): Promise<string> {
+  const response = await fetch(link, { method: 'POST', redirect: 'manual' });
+  expect([response.status, await response.text()]).toEqual([303, expect.anything()]);
+  return String(response.headers.get('location'));
+}
+const orderPage = async (id: string) => (await fetch(`${shopUrl}/orders/${id}`)).text();
+
+it('sells a mug: the link to pay, the payment at Stripe, the order', async () => {
+  const { id, link } = await buy();
+  expect(link.startsWith(`${shopUrl}/pay?`)).toBe(true);
+  expect(await (await fetch(link)).text()).toContain('Pay $19.00');
+  const paymentPage = await toStripe(link);
+  expect(await orderPage(id)).toContain('Waiting for the payment');
+  await stripe.pay(paymentPage);
+  await until('the order is paid', async () => (await orderPage(id)).includes('Paid. Thank you!'));
+  expect(stripe.outcomes.at(-1)).toBe('confirmed');
+  expect((await ledger(service.env, PRODUCT)).code).toBe(0);
+});
+
+it('does not take a link that was changed', async () => {
+  const { link } = await buy();
+  for (const method of ['GET', 'POST']) {
+    const response = await fetch(link.replace('qty=1', 'qty=9'), { method, redirect: 'manual' });
+    expect([response.status, await response.text()]).toEqual([403, expect.stringContaining('not valid')]);
+  }
+});
+
+it('expires the session of a reservation that has ended', async () => {
+  const { id, link } = await buy();
+  const paymentPage = await toStripe(link);
+  await new PaymentService(service.url).release(id);
+  await until('the order has ended', async () => (await orderPage(id)).includes('The time was over'));
+  await until(
+    'the session is expired',
+    () => stripe.sessions.find(({ url }) => url === paymentPage)?.status === 'expired',
+  );
+});
+
+it('refunds a payment that came too late', async () => {
+  const { id, link } = await buy();
+  const paymentPage = await toStripe(link);
+  // The shopper pays in the moment in which the reservation ends.
+  const session = stripe.sessions.find(({ url }) => url === paymentPage);
+  if (session) session.status = 'complete';
+  await new PaymentService(service.url).release(id);
+  await stripe.pay(paymentPage);
+  expect(stripe.outcomes.at(-1)).toBe('late');
+  await until('the payment is refunded', () => stripe.refunds.includes(String(session?.payment_intent)));
+  expect(await operator.stats(PRODUCT)).toMatchObject({ total: 100 });
+  await until('Postgres has everything', async () => (await ledger(service.env, PRODUCT)).code === 0);
+});

@@ -1,0 +1,94 @@
+import { expect, test } from '@jest/globals';
+import { uuidv7 } from 'uuidv7';
+import type { FreshReservation, FreshReservations } from '../../api/support/fresh-reservations.js';
+import { type FinderDeps, RedemptionFinder } from '../../api/support/redemption-finder.js';
+import {
+  type CampaignNo,
+  newReservationPrefix,
+  orderIdOf,
+  type ProductId,
+  reservationIdOf,
+  type UserId,
+} from '../../shared/domain/ids.js';
+import { PersonHistory } from '../../shared/postgres/person-history.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import { RedemptionSearch } from '../../shared/postgres/redemption-search.js';
+import { createTestDatabase } from '../harness/engines.js';
+
+/** A search of a reservation reads Redis and Postgres. It may be written to Postgres between any two of these reads. */
+const { client: sql } = await createTestDatabase();
+const campaignId = uuidv7();
+await sql.query(
+  `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
+     waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
+   values ($1, 'product', 'a', 'shared', 1, 1, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'return', false, '{}', 'open')`,
+  [campaignId],
+);
+const no = (await sql.query('select no from campaigns')).rows[0].no as CampaignNo;
+
+/** A reservation that Redis has. `finder` calls `beforeRead` with the number of the read, from 1, before each one. */
+function decided(beforeRead: (read: number, write: () => Promise<void>) => Promise<void>) {
+  const prefix = newReservationPrefix();
+  const id = reservationIdOf(prefix, no);
+  const user = `user-${prefix}`;
+  const write = async () => {
+    await sql.query(
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
+       values ($1, $2, $3, $4, 1, 1, 'reserved', now())`,
+      [id, campaignId, user, orderIdOf(id)],
+    );
+  };
+  let reads = 0;
+  const read = async () => {
+    reads += 1;
+    await beforeRead(reads, write);
+  };
+  const record: FreshReservation = {
+    id,
+    product: 'product' as ProductId,
+    user: user as UserId,
+    state: 'reserved',
+    qty: 1,
+    slot: 1,
+    dueMs: 0,
+    lineNo: 0,
+    orderId: '',
+    code: null,
+  };
+  const database = {
+    query: async (text: string, values: unknown[]) => {
+      await read();
+      return sql.query(text, values);
+    },
+  } as unknown as Database;
+  const fresh = {
+    byId: async (ids: readonly string[]) => {
+      await read();
+      return new Map(ids.filter((one) => one === id).map((one) => [one, record]));
+    },
+    byPrefix: async () => {
+      await read();
+      return [record];
+    },
+    ofUser: async () => {
+      await read();
+      return { reservations: [record], places: [] };
+    },
+  } as unknown as FreshReservations;
+  const deps = { search: new RedemptionSearch(database), history: new PersonHistory(database), fresh };
+  return { finder: new RedemptionFinder(deps as unknown as FinderDeps), id, user, reads: () => reads };
+}
+
+test.each([
+  ['reservation_id', ({ id }: { id: string }) => ({ reservation_id: id })],
+  ['order_id', ({ id }: { id: string }) => ({ order_id: orderIdOf(id) })],
+  ['user_id', ({ user }: { user: string }) => ({ user_id: user })],
+])('finds a reservation by %s once, whenever it is written', async (_, query) => {
+  const unwritten = decided(async () => {});
+  expect((await unwritten.finder.find({ ...query(unwritten), limit: 5 })).rows).toHaveLength(1);
+  for (let at = 1; at <= unwritten.reads(); at += 1) {
+    const one = decided((read, write) => (read === at ? write() : Promise.resolve()));
+    const { rows, complete } = await one.finder.find({ ...query(one), limit: 5 });
+    expect([at, complete, rows.map(({ redemption_id }) => redemption_id)]).toEqual([at, true, [one.id]]);
+  }
+});
