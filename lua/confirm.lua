@@ -1,6 +1,7 @@
 -- Confirms payments: RESERVED to REDEEMED. After the deadline the reservation counts as expired, even if no sweep has
--- run. With `late_payment = reacquire` the user then gets a free unit again, unless other users wait for it. A second
--- payment of a redeemed reservation is stored with the first one.
+-- run. With `late_payment = reacquire` the user then gets a free unit again, unless other users wait for it. The units
+-- of an overdue reservation go to the line first. A second payment of a redeemed reservation is stored with the first
+-- one.
 --
 -- Decides up to 32 payments of one campaign in the given order, each as if it were the only one.
 --
@@ -26,7 +27,7 @@
 --                                     paid_by: reference of the first payment, if this is a second one; qty: units that
 --                                     the reservation has, if some were given back
 --   ended entries state               released, expired, refunded, burned or voided: the user no longer has the unit
---   order_needed user order_id        a unit could be reacquired; the caller must pass the key of the order
+--   order_needed user order_id        a unit may be reacquired; the caller must pass the key of the order
 --   not_combinable reservations       these reservations on the same order exclude it; nothing is changed
 --   archived pass                     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
@@ -86,11 +87,14 @@ local function pay_again(r, reservation)
     paid_by = paid_by, qty = kept_qty(reservation) }
 end
 
--- Returns whether the user and the code allow a unit to be reacquired. When this request is about to end the
--- reservation, both will be free, unless the next user in line gets the code.
-local function is_eligible(r, reservation, is_overdue)
+-- Returns whether units of a reservation that has ended are free, and no user waits for them.
+local function units_are_free(reservation)
+  return c.unlimited or (c.waiting == 0 and not is_sealed(c) and c.free >= reservation.qty)
+end
+
+-- Returns whether the user and the code of a reservation that has ended allow its units to be reacquired.
+local function is_eligible(r, reservation)
   if r.order_state == 'taken' or in_line(plan, reservation.user) then return false end
-  if is_overdue then return true end
   local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code, plan.codes)
   return code_free and free_slot(person_of(plan, reservation.user).slots, c.per_user_limit) ~= nil
 end
@@ -135,17 +139,18 @@ local function confirm(r)
   end
   local is_overdue = reservation.state == 'reserved'
   local has_ended = is_overdue or reservation.state == 'released' or reservation.state == 'expired'
-  local free = c.free + (is_overdue and reservation.qty or 0)
-  local may_return = has_ended and c.late_payment == 'reacquire' and
-    (c.unlimited or (c.waiting == 0 and not is_sealed(c) and free >= reservation.qty)) and is_eligible(r, reservation, is_overdue)
+  local may_return = has_ended and c.late_payment == 'reacquire'
+  -- Nothing may change before the order is known. An overdue reservation has not returned its units yet, and the return
+  -- decides: it may serve the last users in the line, this user among them, and the next user may get the code.
+  if is_overdue then may_return = may_return and r.order_state ~= 'taken' and (c.unlimited or not is_sealed(c))
+  else may_return = may_return and units_are_free(reservation) and is_eligible(r, reservation) end
   local claims, missing
   if may_return then claims, missing = joined_order(r, reservation) end
   if missing then return missing end
   if is_overdue then
     return_units(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
   end
-  -- The next user in line may have got the code.
-  if claims and is_eligible(r, reservation, false) then return reacquire(r, reservation, claims) end
+  if claims and units_are_free(reservation) and is_eligible(r, reservation) then return reacquire(r, reservation, claims) end
   return { kind = 'ended', state = reservation.state }
 end
 

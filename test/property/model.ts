@@ -195,11 +195,11 @@ export class SaleModel {
       if (payment) one.payment = first;
       return redeemed(payment && payment !== first ? first : '');
     }
-    // Users who wait now have priority, even if they are served by the expiry of this reservation.
+    // The unit of an overdue reservation goes to the line first. What is left then, and who still waits, decides.
+    if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
     const nobodyWaits = this.line.length === 0;
     // A user has one record, which is that of the place. In an unlimited pool without codes, the user may have one.
     const userWaits = this.line.some(({ user }) => user === one.user);
-    if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
     const free = this.total === null || (nobodyWaits && this.free >= one.qty);
     const slot = this.freeSlot(one.user);
     const codeIsFree = one.code === null || !this.usedCodes.includes(one.code);

@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import type { OrderId, UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -164,6 +167,58 @@ test('takes a unit again for a late payment when the campaign allows it, one is 
   expect(await campaign.confirm(reservation)).toMatchObject(reacquired);
   expect(await sale.journal.lastId()).toBe(last);
   expect(await campaign.standing('ann')).toMatchObject({ status: 'redeemed', reservationId: reservation });
+});
+
+describe('A late payment of an overdue reservation, while free units wait for users in line', () => {
+  /** One unit is held and overdue, a restock of two has promoted one of the waiting users so far. */
+  const open = async (waiting: readonly string[], terms: object = {}, order = randomUUID()) => {
+    const campaign = await sale.openCampaign({ totalLimit: 1, latePayment: 'reacquire', ...terms });
+    const late = await campaign.take('ann', { order });
+    for (const user of waiting) await campaign.join(user);
+    await campaign.restock(2, { limit: 1 });
+    expect(await campaign.stock()).toMatchObject({ free: 1, held: 2, waiting: waiting.length - 1 });
+    await campaign.letDeadlinePass(late);
+    return { campaign, late };
+  };
+
+  test('takes the unit that is left once its return has served the last user in line', async () => {
+    const { campaign, late } = await open(['bob', 'cid']);
+    expect(await campaign.confirm(late, 'pay-1')).toMatchObject({ kind: 'redeemed', reacquired: true });
+    expect(await campaign.stock()).toMatchObject({ free: 0, held: 2, redeemed: 1, waiting: 0 });
+    expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+    expect(await campaign.lastEntries(3)).toMatchObject([
+      { kind: 'expired', reservation: late },
+      { kind: 'reserved', user: 'cid' },
+      { kind: 'redeemed', reservation: late, reacquired: true, payment: 'pay-1' },
+    ]);
+  });
+
+  test('takes none when a user still waits after the return', async () => {
+    const { campaign, late } = await open(['bob', 'cid', 'dan']);
+    expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'expired' });
+    expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+    expect(await campaign.stock()).toMatchObject({ free: 1, waiting: 1 });
+  });
+
+  test('takes it for a user whom the return serves as well', async () => {
+    const { campaign, late } = await open(['bob', 'ann'], { perUserLimit: 2 });
+    expect(await campaign.confirm(late)).toMatchObject({ kind: 'redeemed', reacquired: true });
+    expect(await campaign.reservation(late)).toMatchObject({ state: 'reacquired', slot: 2 });
+    expect(await campaign.stock()).toMatchObject({ free: 0, held: 2, redeemed: 1, waiting: 0 });
+  });
+
+  test('takes it only if the order still combines', async () => {
+    const { campaign, late } = await open(['bob', 'cid'], { stacking: 'exclusive' });
+    expect(await campaign.confirm(late)).toMatchObject({ kind: 'redeemed', reacquired: true });
+
+    const order = randomUUID();
+    const other = await open(['bob', 'cid'], { stacking: 'exclusive' }, order);
+    // Another reservation gets onto the order when the claim of the late one is forgotten.
+    await sale.redis.del(keys.order('ann' as UserId, order as OrderId));
+    await (await sale.openCampaign({ stacking: 'exclusive' })).take('ann', { order });
+    expect(await other.campaign.confirm(other.late)).toMatchObject({ kind: 'ended', state: 'expired' });
+    expect(await other.campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+  });
 });
 
 test('takes a unit again after a release too, with another allowance when the first is used', async () => {
