@@ -205,7 +205,7 @@ test('a created key works without Postgres, and gets 503 in a process that could
   const readsLine = (at: string, of: unknown = secret) =>
     call('GET', `/admin/campaigns/${product}/line`, of, undefined, at);
   await until('the process has the key', async () => (await readsLine(url)).status === 200);
-  proxy.swallow();
+  await proxy.swallow();
   const { url: blind } = await startApiProcess(env, false);
   expectProblem(await readsLine(blind), 503, 'temporarily_unavailable');
   expectProblem(await readsLine(blind, `${ADMIN_SECRET}x`), 401, 'unauthorized');

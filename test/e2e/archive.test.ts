@@ -186,14 +186,14 @@ test('a returning user gets Retry-After while Postgres is away, and the response
   const { url } = await startApiProcess({ ...service.env, DATABASE_URL: database.href });
   const elsewhere = new Shopper(url, product, String(people[0]?.user));
   await elsewhere.getToken();
-  proxy.swallow();
+  await proxy.swallow();
   const calls = [
     () => new PaymentService(url).confirm(String(ids[0])),
     () => elsewhere.queueStatus(),
     () => elsewhere.checkout(),
   ];
   for (const call of calls) expectProblem(await call(), 503, 'temporarily_unavailable');
-  proxy.forward();
+  await proxy.forward();
   const answers = await until('Postgres is back', async () => {
     const confirmed = await new PaymentService(url).confirm(String(ids[0]));
     return confirmed.status === 200 && [confirmed, await elsewhere.queueStatus(), await elsewhere.checkout()];

@@ -343,12 +343,12 @@ inBrowser('the page of a sale', () => {
     await page.goto(addressOf(product).replace(service.url, `http://127.0.0.1:${way.port}`));
     await press(page, BUY);
     await until('it is connected', async () => (await textOf(page, 'connection')).startsWith('Connected'));
-    way.swallow();
+    await way.swallow();
     await context.setOffline(true);
     await until('it says so', async () => (await textOf(page, 'connection')).startsWith('No connection'));
     expect(await textOf(page, 'headline')).toBe('You are in line');
     await payments.release(held);
-    way.forward();
+    await way.forward();
     await context.setOffline(false);
     await shows(page, 'It is your turn!');
     await until('it is connected again', async () => (await textOf(page, 'connection')).startsWith('Connected'));
@@ -539,10 +539,10 @@ inBrowser('the page of a sale', () => {
     await page.goto(addressOf(product).replace(service.url, `http://127.0.0.1:${way.port}`));
     await press(page, BUY);
     await until('it is up to date', async () => /^Updated \d s ago$/.test(await textOf(page, 'updated')));
-    way.swallow();
+    await way.swallow();
     await until('it says so', async () => /^No (news|connection)/.test(await textOf(page, 'connection')));
     expect(await textOf(page, 'updated')).toBe('');
-    way.forward();
+    await way.forward();
     await until('it is up to date again', async () => (await textOf(page, 'updated')).startsWith('Updated'));
   });
 

@@ -72,7 +72,7 @@ test('a stale Redis is not taken into service by processes that start before Pos
   const [api2, worker2] = await Promise.all([stage.startApi(stale, late2), stage.startWorker(stale, late2)]);
   const refused = await buyOnce(api2.url, product, 'stranger', 'key-of-a-stranger');
   expect(refused.answer.status).toBe(503);
-  for (const { postgres } of [api2, worker2]) postgres.forward();
+  for (const { postgres } of [api2, worker2]) await postgres.forward();
   await ready(api2);
   const strangers = await buy(api2.url, product, named('stranger', 3));
   expect(strangers.map(({ answer }) => answer.status)).toEqual([202, 202, 202]);
@@ -221,7 +221,7 @@ test('an API that stays on an isolated primary loses nothing that it acknowledge
   const refused = await buyOnce(isolated.url, product, 'refused', 'key-of-the-refused');
   expect(refused.answer.status).toBe(503);
   const after = await buy(other.url, product, named('other', 5));
-  moveTo(isolated, replica);
+  await moveTo(isolated, replica);
   await ready(isolated);
   await everythingPersisted(stage, product, 14);
   for (const { user, key, answer } of [...acknowledged, ...after]) {
@@ -250,7 +250,7 @@ test('a worker on each side of a partition: what the surviving side acknowledges
   const onNewSide = await buy(newApi.url, right, named('right', 60));
   await everythingPersisted(stage, right, 60);
   expect(onNewSide.every(({ answer }) => answer.status === 200)).toBe(true);
-  for (const member of [oldWorker, oldApi]) moveTo(member, replica);
+  for (const member of [oldWorker, oldApi]) await moveTo(member, replica);
   await ready(oldApi);
   const kept = onOldSide.filter(({ answer }) => answer.status === 200);
   await everythingPersisted(stage, left, kept.length);
@@ -268,7 +268,7 @@ test('after a demotion with open connections every process finds the new primary
   const api = await stage.startApi(primary);
   const product = await new Operator(api.url).openCampaign({ ...TERMS, total_limit: 20 });
   await buy(api.url, product, named('before', 3));
-  for (const member of [api, worker]) member.redis.moveTo(replica.engine.port);
+  for (const member of [api, worker]) await member.redis.moveTo(replica.engine.port);
   await primary.redis.call('FAILOVER', 'TIMEOUT', '5000');
   await until('the replica is the primary', async () => String(await replica.redis.call('ROLE')).startsWith('master'));
   await until('a checkout succeeds', async () => {

@@ -18,15 +18,15 @@ await stage.ready();
 
 test('a network to Redis that swallows everything is answered for with 503 meanwhile, and all is well afterwards', async () => {
   const product = await stage.openCampaign();
-  // The proxy is in this process, as the crowd: those who repeat must leave it time to forward.
+  // Those who repeat leave the service time to come back.
   const crowd = stage.crowd(product, 40);
   crowd.start();
   await until('half of the units are gone', () => crowd.completed.length >= 250);
   const told = crowd.told.length;
-  toRedis.swallow();
+  await toRedis.swallow();
   await until('people are refused', () => crowd.refused > 200);
   expect(crowd.told.length).toBeLessThan(told + 1_000);
-  toRedis.forward();
+  await toRedis.forward();
   await stage.ready();
   await until('everything is sold', () => crowd.completed.length >= 500);
   await crowd.finish();
@@ -38,10 +38,10 @@ test('a network to Postgres that swallows everything does not stop the sale', as
   const crowd = stage.crowd(product);
   crowd.start();
   await until('the sale runs', () => crowd.completed.length >= 100);
-  toPostgres.swallow();
+  await toPostgres.swallow();
   const before = crowd.completed.length;
   await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000);
-  toPostgres.forward();
+  await toPostgres.forward();
   await crowd.finish();
   stage.expectServed(crowd);
   await stage.expectNothingLost(crowd, product);

@@ -111,7 +111,7 @@ test('with REDIS_WAIT_REPLICAS nothing is acknowledged that a replica does not h
   await promote(replica);
   const isolated = await checkout(api.url, product, 'cid');
   expect(isolated.status).toBe(503);
-  for (const member of [worker, api]) moveTo(member, replica);
+  for (const member of [worker, api]) await moveTo(member, replica);
   const third = await stage.startNode(replica);
   await until('the new replica is counted', async () =>
     /slave0:.*state=online/.test(String(await replica.redis.info('replication'))),

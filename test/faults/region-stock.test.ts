@@ -34,14 +34,14 @@ async function untilStatus(at: RegionStage, product: string, status: string): Pr
   await until(`the transfer is ${status}`, async () => (await transfersOf(at, product))[0]?.status === status);
 }
 
-function cut(): void {
-  toUs.swallow();
-  toEu.swallow();
+async function cut(): Promise<void> {
+  await toUs.swallow();
+  await toEu.swallow();
 }
 
 async function heal(): Promise<void> {
-  toUs.forward();
-  toEu.forward();
+  await toUs.forward();
+  await toEu.forward();
   await Promise.all([untilLinked(us, 'eu'), untilLinked(eu, 'us')]);
 }
 
@@ -74,7 +74,7 @@ test('a region that refuses units does not keep them, and the giver takes them b
 
 test('units in transit are in no region, and arrive after a cut link and a killed giver', async () => {
   const product = await openShares(60);
-  cut();
+  await cut();
   expect((await give(us, product, 'eu', 20)).status).toBe(202);
   await untilStatus(us, product, 'in_transit');
   expect(await totals(product)).toEqual([40, 40]);
@@ -96,8 +96,8 @@ test('while both regions sell, transfers, cut links and killed APIs never make m
     const [from, to] = round % 2 === 0 ? [us, eu] : [eu, us];
     const id = randomUUID();
     // The response to it may be lost, in either place.
-    if (round === 1) toUs.loseResponseWith(id);
-    if (round === 2) toEu.loseResponseWith(id);
+    if (round === 1) await toUs.loseResponseWith(id);
+    if (round === 2) await toEu.loseResponseWith(id);
     const giving = give(from, product, to.name, 5, id).catch(() => null);
     if (round >= 2) {
       await from.stage.apis.at(-1)!.kill();

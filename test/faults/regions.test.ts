@@ -89,7 +89,7 @@ test('a code of another region is validated and redeemed by one call to it, with
 test('a response that is lost between regions is asked for again', async () => {
   const { product, codes } = await openCodes(us, 1);
   const json = { ...fields(String(codes[0])), idempotency_key: randomUUID() };
-  toUs.loseResponseWith('reservation_id');
+  await toUs.loseResponseWith('reservation_id');
   const url = `${eu.stage.url}/coupons/redeem`;
   const first = await send(url, { method: 'POST', json });
   expect([first.status, first.data.status, first.headers.get('idempotent-replayed')]).toEqual([201, 'redeemed', null]);
@@ -158,8 +158,8 @@ test('a link that is cut under load refuses only codes of the other region', asy
     .sort((a, b) => (a.user.slice(-6) < b.user.slice(-6) ? -1 : 1));
   const redeeming = crowd.redeem(attempts);
   await until('a part has been redeemed', () => crowd.told.length >= attempts.length / 4);
-  toUs.swallow();
-  toEu.swallow();
+  await toUs.swallow();
+  await toEu.swallow();
   for (const [region, other] of [[us, 'eu'] as const, [eu, 'us'] as const])
     await until('the cut is noticed', async () => {
       const found = await readinessOf(region.stage.url);
@@ -173,8 +173,8 @@ test('a link that is cut under load refuses only codes of the other region', asy
   expect(await redeem(eu, fields(mine))).toMatchObject({ status: 201 });
   const before = crowd.told.length;
   await until('own codes go on', () => crowd.told.length >= Math.min(before + 20, attempts.length));
-  toUs.forward();
-  toEu.forward();
+  await toUs.forward();
+  await toEu.forward();
   const told = await redeeming;
   expect(crowd.repeated).toBeGreaterThan(0);
   expect(countOutcomes(told)).toEqual({ '201 redeemed': 800, '409 already_redeemed': 800 });
@@ -205,8 +205,8 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect(await runRegions(restored.env, 'take-over', '--yes')).toContain('done');
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
-  toUs.moveTo(Number(PORT));
-  toUs.forward();
+  await toUs.moveTo(Number(PORT));
+  await toUs.forward();
   await untilLinked(eu, 'us');
   expect(await redeem(eu, fields(used))).toMatchObject({ status: 409, body: { code: 'already_redeemed' } });
   expect((await redeem(eu, fields(unused))).status).toBe(201);
@@ -222,8 +222,8 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect((await readinessOf(us.stage.url))?.status).toBe(503);
   expect(await runRegions(us.stage.env)).toContain('does not serve: another installation owns it since epoch 2');
   // Other regions refuse what the old owner says, although its address replies again.
-  toUs.moveTo(Number(new URL(us.stage.url).port));
-  toUs.forward();
+  await toUs.moveTo(Number(new URL(us.stage.url).port));
+  await toUs.forward();
   await until('the link to the old owner is refused', async () => {
     const found = await readinessOf(eu.stage.url);
     return found?.checks.region_us?.detail === 'it has epoch 1, and the owner has epoch 2';

@@ -81,7 +81,7 @@ export class ReplicatedStage {
   /** @param withPostgres false: Postgres does not answer it until its proxy forwards */
   async startApi(node: Node, { env = {}, withPostgres = true }: MemberOptions = {}): Promise<Member> {
     const { redis, postgres, environment } = await this.#proxies(node, env);
-    if (!withPostgres) postgres.swallow();
+    if (!withPostgres) await postgres.swallow();
     const { process, url } = await startApiProcess(environment, withPostgres);
     const member = { process, url, redis, postgres };
     this.members.push(member);
@@ -90,7 +90,7 @@ export class ReplicatedStage {
 
   async startWorker(node: Node, { env = {}, withPostgres = true }: MemberOptions = {}): Promise<Member> {
     const { redis, postgres, environment } = await this.#proxies(node, env);
-    if (!withPostgres) postgres.swallow();
+    if (!withPostgres) await postgres.swallow();
     const member = { process: await startWorkerProcess(environment), url: '', redis, postgres };
     this.members.push(member);
     return member;
@@ -130,9 +130,9 @@ export class ReplicatedStage {
 }
 
 /** Moves a process to another server, as an address that follows the primary does; its connections are cut. */
-export function moveTo(member: Member, node: Node): void {
-  member.redis.moveTo(node.engine.port);
-  member.redis.forward();
+export async function moveTo(member: Member, node: Node): Promise<void> {
+  await member.redis.moveTo(node.engine.port);
+  await member.redis.forward();
 }
 
 export async function promote(node: Node): Promise<void> {
@@ -151,7 +151,7 @@ export function recoveriesOf(worker: Member): number {
 /** Moves processes to another server and waits until a worker has put it into service and an API can serve. */
 export async function failOver(worker: Member, api: Member, node: Node, others: readonly Member[] = []): Promise<void> {
   const before = recoveriesOf(worker);
-  for (const member of [worker, api, ...others]) moveTo(member, node);
+  for (const member of [worker, api, ...others]) await moveTo(member, node);
   await until('the worker has put Redis into service', () => recoveriesOf(worker) > before);
   await ready(api);
 }

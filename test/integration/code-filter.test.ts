@@ -186,13 +186,13 @@ test('the code filter does not trust a connection on which nothing arrives any m
   const { filter, subscriber } = startFilter({}, codes, `redis://127.0.0.1:${proxy.port}`);
   await sure(filter);
   const closed = once(subscriber, 'close');
-  proxy.swallow();
+  await proxy.swallow();
   const missed = await issue(40);
   expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
   expect(filter.lookups.unsure).toBe(40);
   // It gives the connection up by itself.
   await closed;
-  proxy.forward();
+  await proxy.forward();
   await sure(filter);
   expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
 });

@@ -105,7 +105,7 @@ describe('ReplicationWatch', () => {
     replica.kill('SIGSTOP');
     const lost = watch.replicated();
     await until('it waits', async () => (await marks()) > 0);
-    proxy.forward();
+    await proxy.forward();
     expect(await lost).toBe(false);
     replica.kill('SIGCONT');
     // Called while there is no connection.
@@ -116,7 +116,7 @@ describe('ReplicationWatch', () => {
   it('does not take the replicas of another server for those of the server that replied', async () => {
     const { watch, proxy, connection } = await startWatch();
     await startReplica(other.port);
-    proxy.moveTo(other.port);
+    await proxy.moveTo(other.port);
     connection.disconnect(true);
     await until(
       'the connection is on the other server',
@@ -125,7 +125,7 @@ describe('ReplicationWatch', () => {
     await commands.set('value', 'on the primary');
     expect(await watch.replicated()).toBe(false);
     // It looks for the primary by itself.
-    proxy.moveTo(primary.port);
+    await proxy.moveTo(primary.port);
     await until('it confirms again', () => watch.replicated());
     expect(await replid(connection)).toBe(server);
   });
@@ -150,7 +150,6 @@ describe('ReplicationWatch', () => {
 
   it('reads what has arrived before it gives up, in a process that was busy', async () => {
     const waitMs = 3_000;
-    // Without the proxy, which is in this process too.
     const connection = await connectToRedis(primary.url);
     const watch = new ReplicationWatch(connection, 1, { ...LIMITS, waitMs, roundMs: 0 }, () => server);
     const before = await marks();
