@@ -10,6 +10,8 @@ import { createTerminal } from '../scripts/terminal.mjs';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 5_000;
 const INTERRUPTED = 130;
+/** Of ports: the files of a test run begin with the first ones. */
+const LAST_BLOCKS = 12;
 
 process.exit(await main(process.argv.slice(2)));
 
@@ -76,7 +78,7 @@ async function runOne(terminal, options) {
   const { launch, refuseToLaunch, run, stopStragglers } = await import('../scripts/processes.mjs');
   const { findRedisServer, startRedis } = await import('../scripts/engines/redis.mjs');
   const { startPostgres } = await import('../scripts/engines/postgres.mjs');
-  const { freePort } = await import('../scripts/ports.mjs');
+  const { PortRange } = await import('../scripts/port-range.mjs');
   const { runTorture } = await builtRun();
   await refuseUnknownFaults(options.faults);
   const { print } = terminal;
@@ -84,16 +86,27 @@ async function runOne(terminal, options) {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-torture-'));
   // Other users may enter the folder, because Postgres runs as another user under root.
   chmodSync(folder, 0o711);
+  const ports = await PortRange.take(LAST_BLOCKS);
   const end = async () => {
     refuseToLaunch();
     await stopStragglers(STOP_LIMIT_MS);
+    await ports.release();
     if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   onStopRequest({
     stop: () => void end().finally(() => process.exit(INTERRUPTED)),
     hurry: () => process.exit(INTERRUPTED),
   });
-  const tools = { root: ROOT, redisBinary, startRedis, startPostgres, launch, run, freePort, print };
+  const tools = {
+    root: ROOT,
+    redisBinary,
+    startRedis,
+    startPostgres,
+    launch,
+    run,
+    freePort: () => ports.freePort(),
+    print,
+  };
   print(`seed ${options.seed}: faults for ${options.minutes} minutes, ${options.perSecond} shoppers a second`);
   if (options.keep) print(`history, rows and logs: ${folder}`);
   try {

@@ -5,7 +5,7 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitForLock } from '../lock.mjs';
 import { closeLog, openLog, tailOf } from '../logfile.mjs';
-import { freePort } from '../ports.mjs';
+import { freePort, whyNotListen } from '../ports.mjs';
 import { messageOf, Problem } from '../problem.mjs';
 import { launch } from '../processes.mjs';
 import { pause } from '../waiting.mjs';
@@ -18,6 +18,7 @@ const PACKAGE = { name: 'pgbouncer', program: 'usr/sbin/pgbouncer' };
 const FOLDERS = ['/usr/sbin', '/opt/homebrew/bin', '/usr/local/bin'];
 const STOP_LIMIT_MS = 5_000;
 const READY_LIMIT_MS = 30_000;
+const PORT_ATTEMPTS = 3;
 
 /** @typedef {import('./engine.js').PgBouncerOptions} PgBouncerOptions */
 /** @typedef {import('./engine.js').RunningEngine} RunningEngine */
@@ -57,28 +58,32 @@ export async function startPgBouncer({ binary, directory: folder, target, connec
   mkdirSync(directory, { recursive: true });
   const as = await postgresUser(binary, directory);
   const url = new URL(target);
-  const chosen = port ?? (await freePort());
   const users = join(directory, 'users.txt');
   const configuration = join(directory, 'pgbouncer.ini');
-  writeFileSync(users, `"${url.username}" "${decodeURIComponent(url.password)}"\n`, { mode: 0o600 });
-  writeFileSync(configuration, settings(url, users, chosen, connections), { mode: 0o600 });
-  if (as !== undefined) for (const path of [directory, users, configuration]) chownSync(path, as.uid, as.gid);
   const log = join(directory, 'pgbouncer.log');
-  const { descriptor, start } = openLog(log);
-  const running = await launch(binary, [configuration], {
-    as,
-    cwd: '/',
-    stdio: ['ignore', descriptor, descriptor],
-    // The immediate shutdown; SIGINT and SIGTERM may wait for clients.
-    stopSignal: 'SIGTERM',
-  }).finally(() => closeLog(descriptor));
-  if (!(await listens(running, chosen))) {
+  writeFileSync(users, `"${url.username}" "${decodeURIComponent(url.password)}"\n`, { mode: 0o600 });
+  for (let attempt = 1; ; attempt += 1) {
+    const chosen = port ?? (await freePort());
+    writeFileSync(configuration, settings(url, users, chosen, connections), { mode: 0o600 });
+    if (as !== undefined) for (const path of [directory, users, configuration]) chownSync(path, as.uid, as.gid);
+    const { descriptor, start } = openLog(log);
+    const running = await launch(binary, [configuration], {
+      as,
+      cwd: '/',
+      stdio: ['ignore', descriptor, descriptor],
+      // The immediate shutdown; SIGINT and SIGTERM may wait for clients.
+      stopSignal: 'SIGTERM',
+    }).finally(() => closeLog(descriptor));
+    if (await listens(running, chosen, () => tailOf(log, { start }))) {
+      const { pid, exited, kill, stop } = running;
+      url.port = String(chosen);
+      return { url: url.href, port: chosen, pid, exited, kill, stop: (limitMs = STOP_LIMIT_MS) => stop(limitMs) };
+    }
     await running.stop(STOP_LIMIT_MS);
+    const portWasTaken = port === undefined && (await whyNotListen(chosen)) !== undefined;
+    if (portWasTaken && attempt < PORT_ATTEMPTS) continue;
     throw new Problem('PgBouncer did not start.', { details: tailOf(log, { start }), remedy: `Its log: ${log}` });
   }
-  url.port = String(chosen);
-  const { pid, exited, kill, stop } = running;
-  return { url: url.href, port: chosen, pid, exited, kill, stop: (limitMs = STOP_LIMIT_MS) => stop(limitMs) };
 }
 
 /**
@@ -109,8 +114,9 @@ server_connect_timeout = 3
 /**
  * @param {import('../processes.mjs').Running} running
  * @param {number} port
+ * @param {() => string} logged what it has written to its log
  */
-async function listens(running, port) {
+async function listens(running, port, logged) {
   const end = Date.now() + READY_LIMIT_MS;
   while (Date.now() < end && running.exit() === undefined) {
     const socket = connect({ port, host: '127.0.0.1' });
@@ -119,7 +125,8 @@ async function listens(running, port) {
       socket.once('error', () => settle(false));
     });
     socket.destroy();
-    if (open) return true;
+    // Another program may have the port.
+    if (open && logged().includes(`listening on 127.0.0.1:${port}`)) return true;
     await pause(20);
   }
   return false;

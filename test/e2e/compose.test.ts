@@ -93,7 +93,9 @@ describe('the compose files', () => {
 async function startNode(files: readonly string[], extra: NodeJS.ProcessEnv = {}) {
   const [data, port] = [folder(), await freePort()];
   const local = join(data, 'local.conf');
-  writeFileSync(local, `port ${port}\nbind 127.0.0.1\n`);
+  // Else the nodes of a cluster speak to each other on port + 10,000, which other files may use.
+  const bus = files.includes('redis-cluster.conf') ? `cluster-port ${await freePort()}\n` : '';
+  writeFileSync(local, `port ${port}\nbind 127.0.0.1\n${bus}`);
   const { stop } = startProgram('sh', [script('start-redis.sh'), ...files.map(script), local], data, extra);
   const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
   client.on('error', () => {});

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page, Request } from 'playwright-core';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
+import { freePort } from '../harness/free-port.js';
 import { heading, LIMIT_MS, logIn, press, SIZES, shows } from '../harness/operator-page.js';
 import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
@@ -223,7 +224,8 @@ inBrowser('the operator’s page', () => {
   });
 
   test('outlives an API that is killed, says so meanwhile, and comes back by itself with the session', async () => {
-    const { process: killed, url } = await startApiProcess(service.env);
+    const env = { ...service.env, PORT: String(await freePort()) };
+    const { process: killed, url } = await startApiProcess(env);
     const product = await operator.openCampaign({ total_limit: 7 });
     const { page, faults } = await openPage({}, url);
     await logIn(page);
@@ -234,7 +236,7 @@ inBrowser('the operator’s page', () => {
     await shows(page, 'Connection lost. Trying again…');
     expect(await textOf(page, '#link')).toBe('No connection');
     await arrive(service.url, product).checkout();
-    await startApiProcess({ ...service.env, PORT: new URL(url).port });
+    await startApiProcess(env);
     await number(page, 'free', '6');
     expect(await textOf(page, '#link')).toBe('Live');
     expect(await textOf(page, '#trouble')).toBe('');

@@ -71,7 +71,8 @@ export class Stage {
     const binary = process.env.DOORBUSTER_TEST_PGBOUNCER_BINARY;
     if (binary) {
       const directory = join(stage.folder, 'pgbouncer');
-      stage.#pooler = await startPgBouncer({ binary, directory, target: stage.postgres.url });
+      const port = await freePort();
+      stage.#pooler = await startPgBouncer({ binary, directory, port, target: stage.postgres.url });
     }
     stage.env = serviceEnv(stage.redis.url, (stage.#pooler ?? stage.postgres).url, {
       PORT: String(await freePort()),
@@ -94,7 +95,7 @@ export class Stage {
     const binary = this.#redisBinary;
     this.redis = await startRedis({
       dataDir: join(this.folder, 'redis'),
-      ...(this.redis ? { port: this.redis.port } : {}),
+      port: this.redis?.port ?? (await freePort()),
       ...(binary ? { binary } : {}),
     });
   }

@@ -10,6 +10,7 @@ import { startRedis } from '../../scripts/engines/redis.mjs';
 import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
 import { NO_FAILOVER_MS, RedisCluster } from './cluster.js';
+import { freePort } from './free-port.js';
 import { ON_CLUSTER } from './redis-mode.js';
 
 export type TestRedis = RunningEngine & {
@@ -34,7 +35,7 @@ export const startTestRedis: StartTestRedis = (extraArgs = ['--appendfsync', 'no
 export async function startTestServer(extraArgs: readonly string[] = ['--appendfsync', 'no']): Promise<TestRedis> {
   const dataDir = await mkdtemp(join(tmpdir(), 'doorbuster-redis-'));
   const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
-  const engine = await startRedis({ dataDir, extraArgs, ...(binary ? { binary } : {}) });
+  const engine = await startRedis({ dataDir, port: await freePort(), extraArgs, ...(binary ? { binary } : {}) });
   const client = connectTo(engine, '');
   atEnd('Redis', async () => {
     client.disconnect();

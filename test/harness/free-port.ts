@@ -1,23 +1,27 @@
-import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
+import { PortRange } from '../../scripts/port-range.mjs';
+import { atEnd } from './cleanup.js';
 
-/** A port that is free now, and seconds later: it is below those that the system gives to outgoing connections. */
+let range: Promise<PortRange> | null = null;
+
+/**
+ * A port that is free now, and stays free for this test file while its server is down. Every port that a test chooses
+ * comes from here; one that a process has for as long as it runs may be the system's choice (port 0).
+ */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer();
-    const listens = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    if (listens) return port;
-  }
+  range ??= takeRange();
+  return (await range).freePort();
 }
 
 /** So many different ones. */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) ports.add(await freePort());
-  return [...ports];
+export function freePorts(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, freePort));
+}
+
+function takeRange(): Promise<PortRange> {
+  const taken = PortRange.take(Number(process.env.JEST_WORKER_ID ?? 1) - 1);
+  atEnd('the ports of the file', async () => {
+    range = null;
+    await (await taken).release();
+  });
+  return taken;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startPostgres } from '../../scripts/engines/postgres.mjs';
+import { freePort } from './free-port.js';
 
 /**
  * Starts a streaming replica of a running Postgres, from a copy of its files that is made while it runs.
@@ -29,6 +30,7 @@ export async function startPostgresReplica(
   const source = `host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)}`;
   return startPostgres({
     dataDir: folders.replica,
+    port: await freePort(),
     password: decodeURIComponent(password),
     extraArgs: [`primary_conninfo=${source}`, 'hot_standby=on'],
   });

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findRedisServer } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
 import { startTestServer, type TestRedis } from './engines.js';
+import { freePort } from './free-port.js';
 import { until } from './until.js';
 
 /** Returns when the replica follows the primary: what is written from now on reaches it at once. */
@@ -113,15 +113,4 @@ async function sentinelView(port: number): Promise<string> {
   } finally {
     redis.disconnect();
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -6,6 +6,7 @@ import pg from 'pg';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startRedis } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
+import { freePort } from './free-port.js';
 import { EngineProxy } from './proxy.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from './service.js';
 import { startStagePostgres } from './stage-postgres.js';
@@ -57,7 +58,8 @@ export class ReplicatedStage {
     if (from) await cp(from, folder, { recursive: true });
     const extraArgs = ['--repl-diskless-sync-delay', '0', '--enable-debug-command', 'local'];
     if (replicaOf) extraArgs.push('--replicaof', '127.0.0.1', String(replicaOf.engine.port));
-    const engine = await startRedis({ dataDir: folder, extraArgs, ...(binary ? { binary } : {}) });
+    const port = await freePort();
+    const engine = await startRedis({ dataDir: folder, port, extraArgs, ...(binary ? { binary } : {}) });
     const redis = new Redis(engine.url, { retryStrategy: () => 200 });
     redis.on('error', () => {
       // It is killed on purpose.

@@ -6,6 +6,7 @@ import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startPostgres } from '../../scripts/engines/postgres.mjs';
 import { waitForLock } from '../../scripts/lock.mjs';
 import { migrateToLatest } from '../../shared/postgres/migrate.js';
+import { freePort } from './free-port.js';
 
 const PASSWORD = 'stage';
 
@@ -16,7 +17,7 @@ const PASSWORD = 'stage';
  */
 export async function startStagePostgres(dataDir: string, port: number | null): Promise<RunningEngine> {
   if (!existsSync(dataDir)) execFileSync('cp', ['-a', await migratedCluster(), dataDir]);
-  return startPostgres({ dataDir, password: PASSWORD, ...(port === null ? {} : { port }) });
+  return startPostgres({ dataDir, password: PASSWORD, port: port ?? (await freePort()) });
 }
 
 /** @returns the folder of a cluster that is migrated and stopped */
@@ -33,7 +34,7 @@ async function migratedCluster(): Promise<string> {
 
 async function makeCluster(cluster: string): Promise<void> {
   const draft = `${cluster}-draft`;
-  const postgres = await startPostgres({ dataDir: draft, password: PASSWORD });
+  const postgres = await startPostgres({ dataDir: draft, password: PASSWORD, port: await freePort() });
   await migrateToLatest(postgres.url);
   await postgres.stop();
   await rename(draft, cluster);

@@ -12,6 +12,7 @@ import { Database, type Queryable } from '../../shared/postgres/pool.js';
 import { prepared } from '../../shared/postgres/prepared.js';
 import { atEnd } from '../harness/cleanup.js';
 import { createTestDatabase } from '../harness/engines.js';
+import { freePort } from '../harness/free-port.js';
 
 const direct = String(process.env.DOORBUSTER_TEST_DATABASE_URL);
 const { client } = await createTestDatabase();
@@ -24,7 +25,8 @@ const pooler = 'missing' in found ? '' : await startPooler(found.path);
 
 async function startPooler(binary: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'doorbuster-pgbouncer-'));
-  const engine = await startPgBouncer({ binary, directory, target: direct, connections: 3 });
+  const port = await freePort();
+  const engine = await startPgBouncer({ binary, directory, port, target: direct, connections: 3 });
   atEnd('PgBouncer', async () => {
     await engine.stop();
     await rm(directory, { recursive: true, force: true });

@@ -10,6 +10,7 @@ import { startKafka } from '../../scripts/engines/kafka.mjs';
 import { readConfig } from '../../shared/config/config.js';
 import type { KafkaConfig } from '../../shared/config/kafka.js';
 import { atEnd } from '../harness/cleanup.js';
+import { freePort } from '../harness/free-port.js';
 
 const STORE_PASSWORD = 'of-the-tests';
 const runCommand = promisify(execFile);
@@ -35,8 +36,9 @@ export type KafkaRecord = {
 export async function startBroker(options: Partial<KafkaOptions> = {}): Promise<TestBroker> {
   const dataDir = await mkdtemp(join(tmpdir(), 'doorbuster-kafka-'));
   const fixed = { libraries: String(process.env.DOORBUSTER_TEST_KAFKA), dataDir, ...options };
-  let engine: RunningKafka = await startKafka(fixed);
-  const { port, controllerPort, brokers } = engine;
+  const [port, controllerPort] = [await freePort(), await freePort()];
+  let engine: RunningKafka = await startKafka({ ...fixed, port, controllerPort });
+  const { brokers } = engine;
   atEnd('Kafka', async () => {
     engine.kill('SIGKILL');
     await engine.exited;

@@ -28,7 +28,8 @@ export class PostgresNode {
 
   static async start(tools: Tools, folder: string): Promise<PostgresNode> {
     const directory = join(folder, 'postgres');
-    const engine = await tools.startPostgres({ dataDir: directory, password: PASSWORD, extraArgs: SETTINGS });
+    const port = await tools.freePort();
+    const engine = await tools.startPostgres({ dataDir: directory, password: PASSWORD, port, extraArgs: SETTINGS });
     return new PostgresNode(tools, directory, engine);
   }
 
