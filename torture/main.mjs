@@ -142,7 +142,8 @@ function report({ print }, { seed, minutes, faults, replicas, shards, perSecond 
   for (const line of result.report) print(line);
   for (const failure of result.failures) print(`this program failed: ${failure}`);
   if (result.violations.length === 0 && result.failures.length === 0) {
-    print(`PASSED  seed ${seed}`);
+    const late = result.slow.length === 0 ? '' : `, ${result.slow.length} times slow`;
+    print(`PASSED  seed ${seed}${late}`);
     return 0;
   }
   const only = faults === null ? '' : ` --faults ${faults.join(',') || 'none'}`;

@@ -6,13 +6,13 @@ import type { FinalState } from './final-state.js';
 import { History, readHistory } from './history.js';
 import type { CampaignFacts } from './judge/facts.js';
 import { judge } from './judge/judge.js';
-import type { Violation } from './judge/violation.js';
+import type { Judgement } from './judge/violation.js';
 import { Nemesis } from './nemesis.js';
 import { observe } from './observe.js';
 import { planFaults } from './plan.js';
 import { Random } from './random.js';
 import { reportOf } from './report.js';
-import { awaitRecovery, comeToRest, openProbe, RECOVERY_PATIENCE_MS, replaySome } from './settle.js';
+import { awaitRecovery, comeToRest, openProbe, PATIENCE_MS, replaySome } from './settle.js';
 import type { Tools } from './tools.js';
 
 export type RunOptions = {
@@ -28,11 +28,10 @@ export type RunOptions = {
   canReconcile: boolean;
 };
 
-export type RunResult = { violations: Violation[]; failures: string[]; report: string[] };
+export type RunResult = Judgement & { failures: string[]; report: string[] };
 
 const REPORT_EVERY_MS = 10_000;
 const PREPARE_LIMIT_MS = 60_000;
-const REPLAY_LIMIT_MS = 60_000;
 const OBSERVE_LIMIT_MS = 120_000;
 const LAG_EVERY_MS = 100;
 const LAG_NOTED_MS = 150;
@@ -43,8 +42,8 @@ const FINAL = 'final.json';
 export async function judgeAgain(folder: string): Promise<RunResult> {
   const history = await readHistory(join(folder, HISTORY));
   const { final, campaigns } = JSON.parse(readFileSync(join(folder, FINAL), 'utf8')) as Kept;
-  const violations = judge(history, final, campaigns);
-  return { violations, failures: [], report: reportOf(history, violations) };
+  const judgement = judge(history, final, campaigns);
+  return { ...judgement, failures: [], report: reportOf(history, judgement) };
 }
 
 type Kept = { final: FinalState; campaigns: CampaignFacts[] };
@@ -69,15 +68,15 @@ export async function runTorture(options: RunOptions, tools: Tools): Promise<Run
     const lag = watchLag(history);
     await underFaults(crowd, nemesis, history, plan, minutes, tools);
     tools.print('the faults are over; waiting until each API sells again');
-    await awaitRecovery(cluster, crowd.caller(RECOVERY_PATIENCE_MS), history);
+    await awaitRecovery(cluster, crowd.caller(PATIENCE_MS), history);
     clearInterval(lag);
     await comeToRest(crowd);
-    await replaySome(crowd.caller(REPLAY_LIMIT_MS), [...history.calls]);
+    await replaySome(crowd.caller(PATIENCE_MS), [...history.calls]);
     const final = await observe(cluster, crowd.caller(OBSERVE_LIMIT_MS), history);
     const campaigns = crowd.facts();
     writeFileSync(join(folder, FINAL), `${JSON.stringify({ final, campaigns })}\n`);
-    const violations = judge(history, final, campaigns);
-    return { violations, failures: nemesis.failures, report: reportOf(history, violations) };
+    const judgement = judge(history, final, campaigns);
+    return { ...judgement, failures: nemesis.failures, report: reportOf(history, judgement) };
   } finally {
     crowd.close();
     await cluster.stop();

@@ -4,10 +4,12 @@ import type { Caller } from './crowd/caller.js';
 import type { Crowd } from './crowd/crowd.js';
 import type { Call, History } from './history.js';
 
-/** After the last fault, a new checkout must succeed within so long: processes start and wake up on a busy machine. */
+/** After the last fault, a new checkout should succeed within so long; a busy machine may take longer. */
 export const RECOVERY_LIMIT_MS = 10_000;
-/** So long is it tried, so that the rest can be judged too. */
-export const RECOVERY_PATIENCE_MS = 30_000;
+/** What does not serve so long after the last fault does not come back by itself. */
+export const NEVER_MS = 120_000;
+/** Clients retry for so long after the faults. So the judge can distinguish a late return from no return. */
+export const PATIENCE_MS = NEVER_MS + 15_000;
 /** Clients that are under way get so long to receive their final responses. */
 const FINISH_LIMIT_MS = 25_000;
 /** Longest hold of any campaign, and the sweep. */
@@ -35,7 +37,7 @@ export async function awaitRecovery(cluster: Cluster, caller: Caller, history: H
     cluster.apis.map(async ({ name: api }) => {
       const began = history.now();
       let sells = false;
-      for (let tries = 1; !sells && history.now() - began < RECOVERY_PATIENCE_MS; tries += 1) {
+      for (let tries = 1; !sells && history.now() - began < PATIENCE_MS; tries += 1) {
         // A new key each time: a demoted primary can still replay the response of an earlier one.
         sells = await probe(caller, api, `${api}-${Math.round(began)}-${tries}`);
         if (!sells) await sleep(LOOK_EVERY_MS);

@@ -7,9 +7,11 @@ const BEN = 'ben';
 
 const set = (target: object, values: object): void => void Object.assign(target, values);
 
-/** `rule: what` of each violation that the judge finds. */
+/** `rule: what` of each violation that the judge finds; what is only slow begins with "slow ". */
 function findings(made: HandMade): string[] {
-  return judge(made, made.final, made.campaigns).map(({ rule, what }) => `${rule}: ${what}`);
+  const { violations, slow } = judge(made, made.final, made.campaigns);
+  const textsOf = (found: typeof violations) => found.map(({ rule, what }) => `${rule}: ${what}`);
+  return [...textsOf(violations), ...textsOf(slow).map((text) => `slow ${text}`)];
 }
 
 describe('the judge', () => {
@@ -496,11 +498,11 @@ describe('the rule on responses', () => {
     ]);
   });
 
-  it('finds a response that came late or not at all, unless the process was away', () => {
+  it('finds a response that did not come, and a late one slow, unless the process was away', () => {
     const late = (made: HandMade) => Object.assign(made.call('checkout', 100, 410), { end: 7_000 });
     const never = (made: HandMade) =>
       Object.assign(made.call('checkout', 100, 410), { status: null, error: 'ECONNRESET' });
-    expect(one(late)).toEqual(['responses: a response took 6900 ms']);
+    expect(one(late)).toEqual(['slow responses: a response took 6900 ms']);
     expect(one(never)).toEqual(['responses: no response (ECONNRESET) although the process runs']);
     const frozen = (made: HandMade) => {
       made.event({ at: 90, what: 'freeze', process: 'api-1#1', phase: 'begin' });
@@ -552,13 +554,19 @@ describe('the rule on responses', () => {
 describe('the rule on recovery', () => {
   const refuse = (made: HandMade, at: number) => made.call('checkout', at, 503, { code: 'temporarily_unavailable' });
 
-  it('finds an API that does not sell after the faults', () => {
-    const made = new HandMade();
-    made.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: null });
-    expect(findings(made)).toEqual(['recovery: an API does not sell 10 s after the faults']);
+  it('finds an API that does not sell after the faults, and one that takes long slow', () => {
+    const away = new HandMade();
+    away.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: null });
+    expect(findings(away)).toEqual(['recovery: an API does not sell 120 s after the faults']);
+    const late = new HandMade();
+    late.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: 119_000 });
+    expect(findings(late)).toEqual(['slow recovery: an API does not sell 10 s after the faults']);
+    const inTime = new HandMade();
+    inTime.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: 9_000 });
+    expect(findings(inTime)).toEqual([]);
   });
 
-  it('finds an outage long after the last fault, and no outage in a single 503', () => {
+  it('finds an outage soon after the last fault slow, and no outage in a single 503', () => {
     const made = new HandMade();
     made.fault(1_000, 2_000);
     for (const at of [3_000, 4_000, 5_000, 6_000, 7_000, 20_000]) refuse(made, at);
@@ -566,12 +574,24 @@ describe('the rule on recovery', () => {
     expect(findings(made)).toEqual([]);
     for (const at of [21_000, 22_000, 23_000, 24_000, 25_000]) refuse(made, at);
     expect(findings(made)).toEqual([
-      'recovery: api-1: 5 calls one after another get 503 more than 10 s after the last fault',
+      'slow recovery: api-1: 5 calls one after another get 503 more than 10 s after the last fault',
+    ]);
+    made.call('checkout', 125_000, 410);
+    for (const at of [126_000, 127_000, 128_000, 129_000]) refuse(made, at);
+    expect(findings(made).filter((text) => !text.startsWith('slow '))).toEqual([]);
+  });
+
+  it('finds an outage two minutes after the last fault, of an API or of a campaign', () => {
+    const made = new HandMade();
+    made.fault(1_000, 2_000);
+    for (const at of [123_000, 124_000, 125_000, 126_000, 127_000]) refuse(made, at);
+    expect(findings(made)).toEqual([
+      'recovery: api-1: 5 calls one after another get 503 more than 120 s after the last fault',
     ]);
     for (const call of made.calls.splice(0))
       made.calls.push(call, { ...call, product: 'other', status: 410, text: '{"code":"sold_out"}', at: call.at + 20 });
     expect(findings(made)).toContain(
-      'recovery: shop: 5 calls one after another get 503 more than 10 s after the last fault',
+      'recovery: shop: 5 calls one after another get 503 more than 120 s after the last fault',
     );
   });
 });

@@ -11,9 +11,9 @@ import { promisesAreKept } from './promises.js';
 import { serviceComesBack } from './recovery.js';
 import { responsesAreRight } from './responses.js';
 import { exceptionsAreExplained } from './traces.js';
-import type { Violation } from './violation.js';
+import type { Finding, Judgement } from './violation.js';
 
-const RULES = [
+const RULES: readonly ((facts: Facts) => Finding[])[] = [
   promisesAreKept,
   keysHaveOneResponse,
   capsHold,
@@ -26,8 +26,11 @@ const RULES = [
   serviceComesBack,
 ];
 
-/** Compares the whole history with what is left after it. Empty when the service kept every rule. */
-export function judge(recorded: Recorded, final: FinalState, campaigns: readonly CampaignFacts[]): Violation[] {
+/** Compares the whole history with what is left after it. No violations when the service kept every rule. */
+export function judge(recorded: Recorded, final: FinalState, campaigns: readonly CampaignFacts[]): Judgement {
   const facts = new Facts(recorded, final, campaigns);
-  return RULES.flatMap((rule) => rule(facts));
+  const findings = RULES.flatMap((rule) => rule(facts));
+  const of = (wanted: boolean) =>
+    findings.filter(({ isSlow = false }) => isSlow === wanted).map(({ isSlow: _, ...violation }) => violation);
+  return { violations: of(false), slow: of(true) };
 }

@@ -1,7 +1,7 @@
 import type { Call } from '../history.js';
-import { RECOVERY_LIMIT_MS } from '../settle.js';
+import { NEVER_MS, RECOVERY_LIMIT_MS } from '../settle.js';
 import { type Facts, grouped } from './facts.js';
-import type { Violation } from './violation.js';
+import type { Finding, Violation } from './violation.js';
 
 /** An outage: so many calls that change something are refused one after another, for so long. */
 const REFUSALS = 5;
@@ -11,13 +11,26 @@ const CHANGES = new Set([
   ...['checkout', 'redeem', 'confirm', 'release', 'refund', 'release_part', 'refund_part', 'stock', 'action', 'leave'],
 ]);
 
-/** Rule 9: the service comes back by itself within a bounded time after the last fault is healed. */
-export function serviceComesBack(facts: Facts): Violation[] {
+/**
+ * Rule 9: the service comes back by itself after the last fault is healed. That it takes longer than it should is slow;
+ * a service that is not back after `NEVER_MS` stays away.
+ */
+export function serviceComesBack(facts: Facts): Finding[] {
   // A machine that let this program wait starts processes slowly, too.
-  const limitMs = RECOVERY_LIMIT_MS + LAG_FACTOR * facts.longestLag(0, Number.POSITIVE_INFINITY);
+  const slackMs = LAG_FACTOR * facts.longestLag(0, Number.POSITIVE_INFINITY);
+  const found = outagesAfter(facts, NEVER_MS + slackMs);
+  if (found.length > 0) return found;
+  return outagesAfter(facts, RECOVERY_LIMIT_MS + slackMs).map((outage) => ({ ...outage, isSlow: true }));
+}
+
+/** APIs, else campaigns, that do not serve when so long has passed since the last fault. */
+function outagesAfter(facts: Facts, limitMs: number): Violation[] {
   const seconds = Math.round(limitMs / 1_000);
   const late = facts.events.flatMap((event): Violation[] => {
-    if (event.what !== 'recovered' || (event.afterMs !== null && event.afterMs <= limitMs)) return [];
+    if (event.what !== 'recovered') return [];
+    const { afterMs } = event;
+    // Without a time the API did not sell as long as the run tried.
+    if (afterMs !== null && afterMs <= limitMs) return [];
     return [{ rule: 'recovery', what: `an API does not sell ${seconds} s after the faults`, evidence: [event] }];
   });
   const calm = facts.calls.filter(

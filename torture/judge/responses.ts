@@ -1,7 +1,7 @@
 import type { Call } from '../history.js';
 import type { Facts } from './facts.js';
 import { spansOf } from './losses.js';
-import type { Violation } from './violation.js';
+import type { Finding } from './violation.js';
 
 /** A response is sent within 2 s. The rest is for processes that share two cores with the engines and the clients. */
 const LIMIT_MS = 2_000;
@@ -35,14 +35,17 @@ const EXPECTED: Record<Call['kind'], readonly number[]> = {
   stats: [200],
 };
 
-/** Rule 8: every call gets a well-formed response in time: no 5xx but 503, nothing unexpected, nothing missing. */
-export function responsesAreRight(facts: Facts): Violation[] {
+/**
+ * Rule 8: every call gets a well-formed response: no 5xx but 503, nothing unexpected, nothing missing. One that comes
+ * late is slow; one that does not come before the client gives up is missing.
+ */
+export function responsesAreRight(facts: Facts): Finding[] {
   const away = outages(facts);
   return facts.calls.flatMap((call) => {
     const found = call.status === null ? missing(call, away) : wrongIn(facts, call);
     const late = call.status !== null && call.end - call.at > LIMIT_MS + slackAt(facts, call) && !overlaps(call, away);
     const what = found ?? (late ? `a response took ${Math.round(call.end - call.at)} ms` : null);
-    return what === null ? [] : [{ rule: 'responses', what, evidence: [call] }];
+    return what === null ? [] : [{ rule: 'responses', what, evidence: [call], isSlow: found === null }];
   });
 }
 
