@@ -7,7 +7,8 @@ import type { Answer } from './clients.js';
 export async function solve(refused: Answer): Promise<string> {
   expectProblem(refused, 403, 'challenge_required');
   const challenge = refused.body.challenge as Challenge;
-  const solution = await solveChallenge({ challenge, deriveKey });
+  // Without a limit. By default it gives up after 90 s, which many solvers in one process reach on a busy machine.
+  const solution = await solveChallenge({ challenge, deriveKey, timeout: 0 });
   return encode(challenge, solution);
 }
 
