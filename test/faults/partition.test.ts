@@ -14,6 +14,7 @@ import { Crowd } from '../harness/crowd.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { doorTo, HostNetwork, whyNoHosts } from '../harness/hosts.js';
 import { startProgram } from '../harness/programs.js';
+import { ENDS_SOON } from '../harness/redis-client.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { expectNothingLost } from '../harness/verdict.js';
@@ -73,7 +74,11 @@ function startServer({ hosts }: HostNetwork, binary: string, { host, port, busPo
 }
 
 async function connect(place: Place): Promise<Node> {
-  const redis = new Redis(place.port, place.host, { retryStrategy: () => 100, maxRetriesPerRequest: null });
+  const redis = new Redis(place.port, place.host, {
+    ...ENDS_SOON,
+    retryStrategy: () => 100,
+    maxRetriesPerRequest: null,
+  });
   redis.on('error', () => {
     // A host that is cut off does not reply.
   });

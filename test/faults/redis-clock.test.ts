@@ -5,6 +5,7 @@ import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 import { atEnd } from '../harness/cleanup.js';
 import { PaymentService, Shopper } from '../harness/clients.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
+import { ENDS_SOON } from '../harness/redis-client.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -15,7 +16,7 @@ if (!binary)
 const onMovedClock = binary ? test : test.skip;
 // For the servers of a cluster, an hour's jump of their clocks is the failure of all others.
 const stage = binary ? await Stage.set({}, { redisBinary: binary, onServer: true }) : (null as unknown as Stage);
-const redis = binary ? new Redis(stage.redis.url) : (null as unknown as Redis);
+const redis = binary ? new Redis(stage.redis.url, ENDS_SOON) : (null as unknown as Redis);
 const journal = new Journal(redis);
 if (binary) atEnd('a client', () => redis.disconnect());
 

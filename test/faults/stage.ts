@@ -15,6 +15,7 @@ import { Operator } from '../harness/clients.js';
 import { type ClusterNode, NO_FAILOVER_MS, RedisCluster, removeData, startAgain } from '../harness/cluster.js';
 import { Crowd } from '../harness/crowd.js';
 import { freePort } from '../harness/free-port.js';
+import { ENDS_SOON } from '../harness/redis-client.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { RedisSilence } from '../harness/redis-silence.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
@@ -108,7 +109,11 @@ export class Stage {
 
   /** A connection of the test to this Redis, which adds the prefix of the shard to keys; ended with the test file. */
   connectToRedis(): Redis {
-    const redis = new Redis({ port: this.redis.port, keyPrefix: this.#cluster ? shardPrefix(0, 1, true) : '' });
+    const redis = new Redis({
+      ...ENDS_SOON,
+      port: this.redis.port,
+      keyPrefix: this.#cluster ? shardPrefix(0, 1, true) : '',
+    });
     redis.on('error', () => {
       // Fault tests end Redis on purpose.
     });

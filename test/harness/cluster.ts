@@ -8,6 +8,7 @@ import { startRedis } from '../../scripts/engines/redis.mjs';
 import { SLOTS } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
 import { freePorts } from './free-port.js';
+import { ENDS_SOON } from './redis-client.js';
 import { until } from './until.js';
 
 /** One server of a cluster, with a connection of the test to it alone. */
@@ -195,7 +196,7 @@ type NewNode = Pick<ClusterNode, 'id' | 'folder' | 'args' | 'binary'> & { port: 
 
 async function startNode({ id, folder, port, args, binary }: NewNode): Promise<ClusterNode> {
   const engine = await startRedis({ dataDir: folder, port, extraArgs: args, ...(binary ? { binary } : {}) });
-  const redis = new Redis(engine.url, { retryStrategy: () => 100, maxRetriesPerRequest: null });
+  const redis = new Redis(engine.url, { ...ENDS_SOON, retryStrategy: () => 100, maxRetriesPerRequest: null });
   redis.on('error', () => {
     // Fault tests end servers on purpose.
   });

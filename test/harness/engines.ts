@@ -11,6 +11,7 @@ import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
 import { NO_FAILOVER_MS, RedisCluster } from './cluster.js';
 import { freePort } from './free-port.js';
+import { ENDS_SOON } from './redis-client.js';
 import { ON_CLUSTER } from './redis-mode.js';
 
 export type TestRedis = RunningEngine & {
@@ -55,7 +56,7 @@ async function startTestCluster(extraArgs: readonly string[]): Promise<TestRedis
 }
 
 function connectTo(engine: RunningEngine, keyPrefix: string): Redis {
-  const client = new Redis(engine.url, { maxRetriesPerRequest: null, keyPrefix });
+  const client = new Redis(engine.url, { ...ENDS_SOON, maxRetriesPerRequest: null, keyPrefix });
   client.on('error', () => {
     // Fault tests end Redis on purpose; a command that fails says so itself.
   });

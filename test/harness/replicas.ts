@@ -8,6 +8,7 @@ import { findRedisServer } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
 import { startTestServer, type TestRedis } from './engines.js';
 import { freePort } from './free-port.js';
+import { ENDS_SOON } from './redis-client.js';
 import { until } from './until.js';
 
 /** Returns when the replica follows the primary: what is written from now on reaches it at once. */
@@ -47,6 +48,7 @@ export async function startSentinels(
     Array.from({ length: count }, () => startSentinel(binary, primaryPort, quorum, downAfterMs)),
   );
   const client = new Redis({
+    ...ENDS_SOON,
     host: '127.0.0.1',
     port: Number(ports[0]),
     enableReadyCheck: false,

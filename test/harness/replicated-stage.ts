@@ -8,6 +8,7 @@ import { startRedis } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
 import { freePort } from './free-port.js';
 import { EngineProxy } from './proxy.js';
+import { ENDS_SOON } from './redis-client.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from './service.js';
 import { startStagePostgres } from './stage-postgres.js';
 import { until } from './until.js';
@@ -60,7 +61,7 @@ export class ReplicatedStage {
     if (replicaOf) extraArgs.push('--replicaof', '127.0.0.1', String(replicaOf.engine.port));
     const port = await freePort();
     const engine = await startRedis({ dataDir: folder, port, extraArgs, ...(binary ? { binary } : {}) });
-    const redis = new Redis(engine.url, { retryStrategy: () => 200 });
+    const redis = new Redis(engine.url, { ...ENDS_SOON, retryStrategy: () => 200 });
     redis.on('error', () => {
       // It is killed on purpose.
     });

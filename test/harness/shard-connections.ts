@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import { type ShardCount, shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
+import { ENDS_SOON } from './redis-client.js';
 import { ON_CLUSTER } from './redis-mode.js';
 
 /** Connects to each shard of an installation, with its prefix. @param url REDIS_URL, of a cluster or of a server */
@@ -8,7 +9,7 @@ export function connectToShards(url: string, shards: ShardCount): (Redis | Clust
   const nodes = url.replace('redis+cluster://', '').split(',');
   const connections = Array.from({ length: shards }, (_, shard) => {
     const keyPrefix = shardPrefix(shard, shards, ON_CLUSTER);
-    if (!ON_CLUSTER) return new Redis(url, { keyPrefix });
+    if (!ON_CLUSTER) return new Redis(url, { ...ENDS_SOON, keyPrefix });
     return new Cluster(
       nodes.map((node) => `redis://${node}`),
       { keyPrefix },
