@@ -115,7 +115,8 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const operator = operatorOf(req);
         const { preview } = validate(previewQuery, req.query);
         const body = validate(campaignBody, await readJson(req));
-        const now = new Date(deps.clock.nowMs());
+        // A campaign without `starts_at` has started when a script compares this time with its own.
+        const now = new Date(deps.clock.passedMs());
         if (preview === 'true') return call.reply(200, await previewNew(deps.table, body, now));
         const campaign = await campaigns.create(body, operator, now);
         log.info(

@@ -8,6 +8,8 @@ const SAMPLE_EVERY_MS = 1_000;
  */
 export class RedisClock {
   #offsetMs: number | null = null;
+  /** How much later than the clock of Redis `nowMs` can be, because the round trip of the sample took time. */
+  #leadMs = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(readonly redis: Redis) {}
@@ -32,10 +34,19 @@ export class RedisClock {
     const [seconds, micros] = await this.redis.time();
     const after = performance.now();
     this.#offsetMs = Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2;
+    this.#leadMs = (after - before) / 2;
   }
 
   /** Milliseconds since 1970 by the clock of Redis, or by this machine until the first reply of Redis. */
   nowMs(): number {
     return this.#offsetMs === null ? Date.now() : performance.now() + this.#offsetMs;
+  }
+
+  /**
+   * A time shortly before `nowMs` that the clock of Redis has passed. A script never reads an earlier time afterwards,
+   * so what starts at this time has started.
+   */
+  passedMs(): number {
+    return this.nowMs() - this.#leadMs;
   }
 }
