@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { expireNow } from '../harness/campaign.js';
 import { expectInPostgres, expectProblem, expectRows, expectStock, withoutAdvice } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { sendWithoutReading } from '../harness/raw-http.js';
@@ -125,10 +126,8 @@ test('5. user 101 finds no stock and is first in line', async () => {
 test('6. payment timeout: the unit returns, by a release or by its expiry, and goes to the waiting user', async () => {
   const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room: { enabled: true } });
   const released = await arrive(service.url, product).checkout();
-  await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 1 });
   const expiring = arrive(service.url, product);
-  await expiring.checkout();
-  await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 900 });
+  const forgotten = await expiring.checkout();
   const first = arrive(service.url, product);
   const second = arrive(service.url, product);
   expect(countStatuses(await checkoutInTurn([first, second]))).toEqual({ 202: 2 });
@@ -138,6 +137,7 @@ test('6. payment timeout: the unit returns, by a release or by its expiry, and g
     data: { reservation_id: released.data.reservation_id, released: true, status: 'released' },
   });
   expect((await first.queueStatus()).data.status).toBe('promoted');
+  await expireNow(service.redis.client, product, String(forgotten.data.reservation_id));
   await until('the second waiting shopper has the unit that ran out', async () => {
     return (await second.queueStatus()).data.status === 'promoted';
   });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
+import { expireNow } from '../harness/campaign.js';
 import { withoutAdvice } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
 import { startApiProcess, startService } from '../harness/service.js';
@@ -156,15 +157,14 @@ describe('frames', () => {
 
   test('notify the holder that the unit is redeemed, released or expired', async () => {
     const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 900 });
-    const [paying, leaving] = gatherShoppers(service.url, product, 2) as [Shopper, Shopper];
-    const [paid, left] = await checkoutInTurn([paying, leaving]);
-    await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 1 });
-    const forgetting = arrive(service.url, product);
-    const forgotten = await forgetting.checkout();
+    const shoppers = gatherShoppers(service.url, product, 3) as [Shopper, Shopper, Shopper];
+    const [paying, leaving, forgetting] = shoppers;
+    const [paid, left, forgotten] = await checkoutInTurn(shoppers);
     const [payer, leaver, forgetter] = await Promise.all([paying, leaving, forgetting].map(open));
     await Promise.all([payer, leaver, forgetter].map((socket) => socket?.frame('welcome')));
     await payments.confirm(String(paid?.data.reservation_id));
     await payments.release(String(left?.data.reservation_id));
+    await expireNow(service.redis.client, product, String(forgotten?.data.reservation_id));
     for (const [socket, type, answer] of [
       [payer, 'redeemed', paid],
       [leaver, 'released', left],

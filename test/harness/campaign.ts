@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { Campaign } from '../../shared/domain/campaign.js';
 import {
@@ -226,12 +227,7 @@ export class TestCampaign {
 
   /** Moves a reservation's deadline, as if it had been made at another time. */
   async setDeadline(id: string, dueMs: number): Promise<void> {
-    const record = await this.reservation(id);
-    if (!record) throw new Error(`there is no reservation ${id}`);
-    const { state, user, qty, slot, lineNo, order, code, reduced } = record;
-    const packed = [state, user, qty, slot, dueMs, lineNo, order, code, ...(reduced ? [reduced] : [])].join('|');
-    await this.sale.redis.hset(keys.reservations(this.product), id, packed);
-    if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
+    await setDeadline(this.sale.redis, this.product, id, dueMs);
   }
 
   /** Makes a waiting user absent: they were last seen before this campaign counts users as present. */
@@ -250,6 +246,24 @@ export class TestCampaign {
   async letDeadlinePass(id: string): Promise<void> {
     await this.setDeadline(id, (await this.sale.nowMs()) - 1);
   }
+}
+
+async function setDeadline(redis: Redis, product: ProductId, id: string, dueMs: number): Promise<void> {
+  const record = (await readCampaign(redis, product)).reservations.get(id);
+  if (!record) throw new Error(`there is no reservation ${id}`);
+  const { state, user, qty, slot, lineNo, order, code, reduced } = record;
+  const packed = [state, user, qty, slot, dueMs, lineNo, order, code, ...(reduced ? [reduced] : [])].join('|');
+  await redis.hset(keys.reservations(product), id, packed);
+  if (state === 'reserved') await redis.zadd(keys.deadlines(product), dueMs, id);
+}
+
+/**
+ * The deadlines of these reservations of a running service pass now. A test holds for a quarter of an hour and ends the
+ * hold by this, because a busy machine may need seconds for what has to happen before.
+ */
+export async function expireNow(redis: Redis, product: string, ...reservations: string[]): Promise<void> {
+  const dueMs = Number((await redis.time())[0]) * 1_000 - 1;
+  for (const id of reservations) await setDeadline(redis, product as ProductId, id, dueMs);
 }
 
 const HOUR_MS = 3_600_000;
