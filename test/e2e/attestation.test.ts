@@ -161,13 +161,12 @@ describe('25 requests of one device within a second', () => {
   });
 
   test('do not use up the quota of another device', async () => {
-    const [busy, other] = [arrive(service.url, product), arrive(service.url, product)];
-    const [answers, single] = await Promise.all([
-      Promise.all(Array.from({ length: 25 }, () => buyWith(busy.token as never))),
-      other.checkout(),
-    ]);
+    const [single, ...answers] = await withinASecond(() => {
+      const [busy, other] = [arrive(service.url, product), arrive(service.url, product)];
+      return Promise.all([other.checkout(), ...Array.from({ length: 25 }, () => buyWith(busy.token as never))]);
+    });
     expect(countStatuses(answers)).toEqual({ 200: 20, 429: 5 });
-    expect(single.status).toBe(200);
+    expect(single?.status).toBe(200);
   });
 });
 
