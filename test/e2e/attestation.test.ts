@@ -13,14 +13,18 @@ const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
 const redisNow = () => redisSeconds(service.redis.client);
 
-/** Early in a second of Redis's clock, so that "now − 29 s" stays within 30 s for as long as the request takes. */
-async function wholeSecond(): Promise<number> {
-  return Math.floor(
-    await until('a second has just begun', async () => {
-      const now = await redisNow();
-      return now % 1 < 0.3 ? now : null;
-    }),
-  );
+/**
+ * The answers to two tokens that were judged within one second of the clock of Redis, so that "now − 29 s" stayed within
+ * 30 s. A busy machine may need another second. @param ask is given the whole second
+ */
+function inOneSecond(ask: (now: number) => Promise<[Answer, Answer]>): Promise<[Answer, Answer]> {
+  return until('two requests are answered within a second', async () => {
+    const began = await redisNow();
+    const now = Math.floor(began);
+    if (began - now > 0.3) return null;
+    const answers = await ask(now);
+    return (await redisNow()) < now + 0.95 ? answers : null;
+  });
 }
 
 /** A checkout by a new user of this device with these device fields. */
@@ -81,24 +85,20 @@ describe('a token', () => {
   });
 
   test('is accepted until 30 s after its expiry and refused from 31 s on', async () => {
-    const now = await wholeSecond();
-    const [tolerated, refused] = await Promise.all([
-      buyWith(signToken('fp-slow', now - 29)),
-      buyWith(signToken('fp-slow', now - 31)),
-    ]);
+    const [tolerated, refused] = await inOneSecond((now) =>
+      Promise.all([buyWith(signToken('fp-slow', now - 29)), buyWith(signToken('fp-slow', now - 31))]),
+    );
     expect(tolerated.status).toBe(200);
     expectProblem(refused, 401, 'attestation_expired');
   });
 
   test('is accepted from a clock 30 s ahead and refused from further in the future', async () => {
-    const now = await wholeSecond();
-    const [tolerated, refused] = await Promise.all([
-      buyWith(signToken('fp-fast', now + 60)),
-      buyWith(signToken('fp-fast', now + 62)),
-    ]);
+    const [tolerated, refused] = await inOneSecond((now) =>
+      Promise.all([buyWith(signToken('fp-fast', now + 60)), buyWith(signToken('fp-fast', now + 62))]),
+    );
     expect(tolerated.status).toBe(200);
     expectProblem(refused, 401, 'attestation_invalid');
-    for (const far of [now + 3_600, 99_999_999_999]) {
+    for (const far of [Math.floor(await redisNow()) + 3_600, 99_999_999_999]) {
       expectProblem(await buyWith(signToken('fp-fast', far)), 401, 'attestation_invalid');
     }
     expectProblem(await buyWith(signToken('fp-fast', 0)), 401, 'attestation_expired');
