@@ -15,7 +15,11 @@ const primary = await startTestServer();
 const replica = await startReplica(primary.port);
 const other = await startTestServer();
 const commands = await connectToRedis(primary.url);
-const LIMITS = { waitMs: 500, roundMs: 100, maxWaiting: 10_000 };
+/** So long that nothing but the reason under test ends the wait. */
+const UNLIMITED = { waitMs: 3_600_000 };
+/** For calls that nothing but the limit ends. */
+const SHORT = { waitMs: 500 };
+const LIMITS = { ...UNLIMITED, roundMs: 100, maxWaiting: 10_000 };
 
 const infoOf = async (redis: Redis, name: string) =>
   new RegExp(`^${name}:(\\S+)`, 'm').exec(await redis.info('everything'))?.[1] ?? '';
@@ -34,9 +38,6 @@ async function startWatch(
 }
 
 const marks = async () => Number((await primary.client.get(keys.mark)) ?? 0);
-
-/** So long that nothing but the reason under test ends the wait. */
-const UNLIMITED = { waitMs: 3_600_000 };
 
 /** @returns the value and after how long it came, ms */
 async function timed<Value>(promise: Promise<Value>): Promise<[Value, number]> {
@@ -82,26 +83,28 @@ describe('ReplicationWatch', () => {
   });
 
   it('returns false within the limit while the replica is stopped, and true when it goes on', async () => {
-    const { watch } = await startWatch();
+    const [{ watch }, { watch: patient }] = [await startWatch(1, SHORT), await startWatch()];
     replica.kill('SIGSTOP');
     await commands.set('value', 'lost?');
+    const before = await marks();
+    const late = patient.replicated();
+    await until('it waits', async () => (await marks()) > before);
     const [replicated, ms] = await timed(watch.replicated());
     expect(replicated).toBe(false);
     expect(ms).toBeGreaterThan(450);
-    const late = watch.replicated();
-    await sleep(200);
     replica.kill('SIGCONT');
     expect(await late).toBe(true);
-    expect(watch.waiting).toBe(0);
+    await until('the next call is confirmed', () => watch.replicated());
+    expect([watch.waiting, patient.waiting]).toEqual([0, 0]);
   });
 
   it('waits for as many replicas as are configured', async () => {
-    const { watch } = await startWatch(2);
+    const { watch } = await startWatch(2, SHORT);
     expect(await watch.replicated()).toBe(false);
   });
 
   it('returns false when the connection is lost, and goes on with the next', async () => {
-    const { watch, proxy, connection } = await startWatch(1, UNLIMITED);
+    const { watch, proxy, connection } = await startWatch();
     replica.kill('SIGSTOP');
     const lost = watch.replicated();
     await until('it waits', async () => (await marks()) > 0);
@@ -114,7 +117,7 @@ describe('ReplicationWatch', () => {
   });
 
   it('does not take the replicas of another server for those of the server that replied', async () => {
-    const { watch, proxy, connection } = await startWatch();
+    const { watch, proxy, connection } = await startWatch(1, SHORT);
     await startReplica(other.port);
     await proxy.moveTo(other.port);
     connection.disconnect(true);
@@ -132,7 +135,7 @@ describe('ReplicationWatch', () => {
 
   it('confirms nothing for a server that is not in service', async () => {
     let present: string | null = server;
-    const { watch } = await startWatch(1, UNLIMITED, () => present);
+    const { watch } = await startWatch(1, {}, () => present);
     expect(await watch.replicated('another')).toBe(false);
     replica.kill('SIGSTOP');
     const waits = watch.replicated();
@@ -172,5 +175,5 @@ function waitForReply(): number | null {
     const redis = new Redis(${primary.port});
     while (!(await redis.info('clients')).includes('blocked_clients:0'));
     redis.disconnect();`;
-  return spawnSync(process.execPath, ['--input-type=module', '-e', program], { timeout: 30_000 }).status;
+  return spawnSync(process.execPath, ['--input-type=module', '-e', program], { timeout: 60_000 }).status;
 }
