@@ -60,16 +60,23 @@ describe('the audit log', () => {
   });
 
   test('names the clock when it opened or closed a sale', async () => {
-    const now = Date.now();
+    const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
     const product = await operator.openCampaign({
       total_limit: 1,
-      starts_at: new Date(now + 1_000).toISOString(),
-      ends_at: new Date(now + 1_100).toISOString(),
+      starts_at: inMinutes(60),
+      ends_at: inMinutes(120),
     });
-    const rows = await auditOf(product, 3);
+    const reschedule = async (times: { starts_at?: string; ends_at?: string }) =>
+      expect((await operator.call('PATCH', `/admin/campaigns/${product}`, times)).status).toBe(200);
+    await reschedule({ starts_at: inMinutes(-20) });
+    await auditOf(product, 3);
+    await reschedule({ ends_at: inMinutes(-10) });
+    const rows = await auditOf(product, 5);
     expect(rows.map(({ actor, after }) => [actor, after?.status])).toEqual([
       ['tester', 'scheduled'],
+      ['tester', 'scheduled'],
       ['clock', 'open'],
+      ['tester', 'open'],
       ['clock', 'closed'],
     ]);
   });
