@@ -178,9 +178,18 @@ describe('a ban', () => {
   });
 
   test('ends at its time', async () => {
-    await ban('user', 'user-short', { until: new Date(Date.now() + 1_200).toISOString() });
-    expectProblem(await attempts({ user: 'user-short' }).validate(), 403, 'blocked');
-    await until('the ban is over', async () => (await attempts({ user: 'user-short' }).validate()).status === 200);
+    const banFor = async (ms: number) => {
+      const user = `user-short-${ms}`;
+      const endsAt = Date.now() + ms;
+      await ban('user', user, { until: new Date(endsAt).toISOString() });
+      return { user, refused: await attempts({ user }).validate(), isInTime: Date.now() < endsAt };
+    };
+    let short = await banFor(1_200);
+    // A busy machine answers after such a short ban.
+    for (let ms = 2_400; !short.isInTime; ms *= 2) short = await banFor(ms);
+    const { user, refused } = short;
+    expectProblem(refused, 403, 'blocked');
+    await until('the ban is over', async () => (await attempts({ user }).validate()).status === 200);
   });
 
   test('keeps the units of a user, who can still read, pay and release them', async () => {
