@@ -74,9 +74,10 @@ test('one of two workers frozen in its transaction holds up nobody for long, and
         "from pg_stat_activity where datname = current_database() and application_name like 'doorbuster-worker%' and state = 'idle in transaction'",
       )) > 0,
   );
-  await stage.startWorker();
   const before = crowd.completed.length;
+  // Before the other worker starts, which may take longer than Postgres leaves this transaction open.
   expect(await rows(product)).toBe(0);
+  await stage.startWorker();
   // Postgres ends the frozen transaction after 5 s; the worker's own deadline would be after 35 s.
   await until('the other one writes', async () => (await rows(product)) > before, 30_000);
   process.kill(frozen.pid, 'SIGCONT');
