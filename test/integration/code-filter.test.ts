@@ -126,7 +126,10 @@ test('the code filter knows a code before it is visible in Postgres', async () =
   issuing = false;
   await watching;
   expect(missing).toEqual([]);
-  expect(filter.lookups.maybe).toBeGreaterThanOrEqual(800);
+  const { maybe, unsure } = filter.lookups;
+  // A busy filter is unsure of some, and takes them for codes too.
+  expect(maybe).toBeGreaterThan(0);
+  expect(maybe + unsure).toBeGreaterThanOrEqual(800);
 });
 
 test('the code filter misses nothing that is issued while it loads', async () => {
