@@ -245,7 +245,8 @@ describe('the line', () => {
     const startedAt = performance.now();
     await until('a poll got 304', () => network.calls.some(({ status }) => status === 304));
     const asked = network.of('/flash-sale/queue-status');
-    expect(asked.map(({ status }) => status)).toEqual([200, 304]);
+    // A slow look may see more of them.
+    expect(asked.slice(0, 2).map(({ status }) => status)).toEqual([200, 304]);
     expect(asked[1]?.headers.get('if-none-match')).toMatch(/^"/);
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
     expect(connections).toEqual(['polling']);
