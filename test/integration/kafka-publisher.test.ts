@@ -216,7 +216,7 @@ describe('KafkaPublisher', () => {
     const ids = await happen(1);
     const { sent, opened } = startPublisher(
       (_, producer) => (producer === 1 ? new Promise<void>(() => {}) : undefined),
-      { kafkaSendMs: 5 },
+      { kafkaSendMs: 250 },
     );
     await untilSent();
     expect(sent).toEqual([1, 2].map((producer) => ({ producer, ids })));

@@ -29,10 +29,10 @@ afterEach(async () => {
 
 const RETRY = { firstDelayMs: 5, maxDelayMs: 20, giveUpMs: 60_000 };
 const LIMITS: DeliverLimits = {
-  webhookTimeoutMs: 2_000,
+  webhookTimeoutMs: 60_000,
   webhookAnswerBytes: 1_024,
   webhookRetry: RETRY,
-  webhookLeaseMs: 5_000,
+  webhookLeaseMs: 120_000,
   webhookRunMs: 5_000,
   webhookBatch: 2,
   webhookParkedSubjects: 3,
