@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { noteBreach } from './contract-breaches.js';
 import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
 import { showWhenTestsFail } from './process-troubles.js';
+import { LIMIT_MS, until } from './until.js';
 
 export const ADMIN_SECRET = 'admin-secret-of-the-tests';
 export const SERVICE_SECRET = 'service-secret-of-the-tests';
@@ -68,7 +68,7 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
 }
 
 /**
- * @param waits false: returns when it listens, ready or not
+ * @param waits false: returns when it listens, ready or not, as where an engine is away on purpose
  * @param root the folder of another revision, whose responses are not compared with the contracts of this one
  * @param within in front of the command, as of a host
  */
@@ -81,25 +81,27 @@ export async function startApiProcess(
   const service = launch('api', env, root, within);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
   const url = String(line.url);
-  if (waits) await readyOrAway(url);
+  if (waits) await untilReady(url);
   return { process: service, url };
 }
 
-const READY_LIMIT_MS = 10_000;
-/**
- * Returns when the API is ready, as a load balancer would wait; a test that has an engine away on purpose waits in
- * vain.
- */
-async function readyOrAway(url: string): Promise<void> {
-  const deadline = performance.now() + READY_LIMIT_MS;
-  while (performance.now() < deadline) {
-    const status = await fetch(`${url}/readyz`).then(
-      (answer) => answer.status,
-      () => 0,
+/** Returns when the API is ready, as a load balancer would wait. */
+async function untilReady(url: string): Promise<void> {
+  let last = 'no response';
+  const isReady = () =>
+    fetch(`${url}/readyz`, { signal: AbortSignal.timeout(LIMIT_MS) }).then(
+      async (response) => {
+        last = `${response.status} ${await response.text()}`;
+        return response.ok;
+      },
+      (error) => {
+        last = String(error);
+        return false;
+      },
     );
-    if (status === 200) return;
-    await sleep(20);
-  }
+  await until('the API is ready', isReady).catch((error) => {
+    throw new Error(`${error.message}. /readyz: ${last}`, { cause: error });
+  });
 }
 
 /** @param root the folder of another revision */
