@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { atEnd } from './cleanup.js';
+import { atEndOfTest } from './cleanup.js';
 
 /** The final response of one member of the crowd, and the duration of its longest single request. */
 export type Told = { user: string; key: string; status: number; body: Record<string, any>; tries: number };
@@ -50,7 +50,8 @@ export class Crowd {
 
   start(): void {
     this.#running = true;
-    atEnd('the crowd', () => {
+    // One that goes on after a failed test would take the next test's share of the machine.
+    atEndOfTest(() => {
       this.#running = false;
       this.#gaveUp = true;
       this.#agent.destroy();
@@ -104,7 +105,8 @@ export class Crowd {
         this.refused += 1;
         if (!reply.headers['retry-after']) this.refusedWithoutRetryAfter += 1;
       }
-      await sleep(100 + Math.random() * 200);
+      const retryAfterMs = 1_000 * Number(reply?.headers['retry-after'] ?? 0);
+      await sleep(Math.max(retryAfterMs, 100) + Math.random() * 200);
     }
   }
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach } from '@jest/globals';
-import { runCleanups } from './cleanup.js';
+import { runCleanups, runEndings } from './cleanup.js';
 import { failOnBreaches } from './contract-breaches.js';
 import { until } from './until.js';
 
@@ -7,9 +7,11 @@ import { until } from './until.js';
 const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap']);
 const openAtStart = watched().length;
 
+afterEach(runEndings);
 afterEach(failOnBreaches);
 
 afterAll(async () => {
+  await runEndings();
   await runCleanups();
   // The log of a process is read to its end when the process has been stopped.
   failOnBreaches();
