@@ -1,6 +1,6 @@
 // The rounds of `npm test`: all files first, then each file that failed once more, alone. A file that passes then is
 // flaky: the run reports it and passes. A violation of safety gets no second chance.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -221,7 +221,7 @@ function printFailed(suite, failed, lines) {
  * @property {number | null} seed of a property
  * @property {string | null} path of a property's counterexample
  * @property {string} command repeats it
- * @property {string} logs the folder for what its processes logged
+ * @property {string | null} logs the folder of what its processes and engines logged
  */
 
 /**
@@ -232,6 +232,7 @@ function printFailed(suite, failed, lines) {
 function entriesOf({ root, report }, file) {
   const name = relative(root, file.path);
   const replays = replaysOf(file);
+  const logs = join(relative(root, report), name);
   return file.failures.map(({ test, message }) => {
     const { seed = null, path = null } = replays[test] ?? {};
     const replay = seed === null ? '' : ` --replay=${seed}:${path}`;
@@ -243,7 +244,7 @@ function entriesOf({ root, report }, file) {
       seed,
       path,
       command: `npm test -- ${name}${replay}`,
-      logs: join(relative(root, report), name),
+      logs: existsSync(join(root, logs)) ? logs : null,
     };
   });
 }
@@ -266,7 +267,7 @@ function printEntries({ print }, entries, lines) {
     }
     print(shortened(`  ${name}`));
     for (const line of error.slice(0, Math.min(MOST_ERROR_LINES, each - 3))) print(shortened(`    ${line}`));
-    print(`    failed ${at}; logs of its processes, if it had any: ${logs}`);
+    print(`    failed ${at}${logs ? `; logs of its processes and engines: ${logs}` : ''}`);
     print(`    repeat: ${command}`);
   }
   if (shown.length < entries.length) print(`  and ${entries.length - shown.length} more, above.`);

@@ -77,13 +77,14 @@ async function main(given) {
         const jestArgs = await jestArguments(others, terminal);
         if (jestArgs.some((arg) => NO_ROUNDS.test(arg))) return runJest(jestArgs, {});
         const { runInRounds } = await import('./test-rounds.mjs');
+        const report = join(ROOT, 'test-report');
         return runInRounds({
-          jest: runJest,
+          jest: (given, more) => runJest(given, { ...more, DOORBUSTER_TEST_REPORT: report }),
           args: jestArgs,
           secondChance: !args.includes(NO_SECOND_CHANCE),
           root: ROOT,
           scratch: join(directory, 'results'),
-          report: join(ROOT, 'test-report'),
+          report,
           print: terminal.print,
         });
       })

@@ -15,6 +15,7 @@ import { Operator } from '../harness/clients.js';
 import { type ClusterNode, NO_FAILOVER_MS, RedisCluster, removeData, startAgain } from '../harness/cluster.js';
 import { Crowd } from '../harness/crowd.js';
 import { freePort } from '../harness/free-port.js';
+import { keepLogFile } from '../harness/kept-logs.js';
 import { ENDS_SOON } from '../harness/redis-client.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { RedisSilence } from '../harness/redis-silence.js';
@@ -94,6 +95,7 @@ export class Stage {
       return;
     }
     const binary = this.#redisBinary;
+    keepLogFile('redis', join(this.folder, 'redis', 'redis.log'));
     this.redis = await startRedis({
       dataDir: join(this.folder, 'redis'),
       port: this.redis?.port ?? (await freePort()),

@@ -8,6 +8,7 @@ import { startRedis } from '../../scripts/engines/redis.mjs';
 import { SLOTS } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
 import { freePorts } from './free-port.js';
+import { keepLogFile } from './kept-logs.js';
 import { ENDS_SOON } from './redis-client.js';
 import { until } from './until.js';
 
@@ -195,6 +196,7 @@ export async function writePlaces(own: Place, all: readonly Place[], primaries: 
 type NewNode = Pick<ClusterNode, 'id' | 'folder' | 'args' | 'binary'> & { port: number };
 
 async function startNode({ id, folder, port, args, binary }: NewNode): Promise<ClusterNode> {
+  keepLogFile('redis', join(folder, 'redis.log'));
   const engine = await startRedis({ dataDir: folder, port, extraArgs: args, ...(binary ? { binary } : {}) });
   const redis = new Redis(engine.url, { ...ENDS_SOON, retryStrategy: () => 100, maxRetriesPerRequest: null });
   redis.on('error', () => {

@@ -11,6 +11,7 @@ import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
 import { NO_FAILOVER_MS, RedisCluster } from './cluster.js';
 import { freePort } from './free-port.js';
+import { keepLogFile } from './kept-logs.js';
 import { ENDS_SOON } from './redis-client.js';
 import { ON_CLUSTER } from './redis-mode.js';
 
@@ -36,6 +37,7 @@ export const startTestRedis: StartTestRedis = (extraArgs = ['--appendfsync', 'no
 export async function startTestServer(extraArgs: readonly string[] = ['--appendfsync', 'no']): Promise<TestRedis> {
   const dataDir = await mkdtemp(join(tmpdir(), 'doorbuster-redis-'));
   const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
+  keepLogFile('redis', join(dataDir, 'redis.log'));
   const engine = await startRedis({ dataDir, port: await freePort(), extraArgs, ...(binary ? { binary } : {}) });
   const client = connectTo(engine, '');
   atEnd('Redis', async () => {
@@ -72,6 +74,7 @@ export async function createTestDatabase(
   template: string | null = String(process.env.DOORBUSTER_TEST_TEMPLATE),
 ): Promise<{ url: string; client: pg.Client }> {
   const adminUrl = String(process.env.DOORBUSTER_TEST_DATABASE_URL);
+  keepLogFile('postgres-of-all-files', join(String(process.env.DOORBUSTER_TEST_DIR), 'postgres.log'));
   const name = `test_${uuidv7().replaceAll('-', '_')}`;
   const admin = new pg.Client(adminUrl);
   await admin.connect();

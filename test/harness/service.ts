@@ -7,7 +7,7 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { noteBreach } from './contract-breaches.js';
 import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
-import { showWhenTestsFail } from './process-troubles.js';
+import { keepLog } from './kept-logs.js';
 import { LIMIT_MS, until } from './until.js';
 
 export const ADMIN_SECRET = 'admin-secret-of-the-tests';
@@ -81,6 +81,7 @@ export async function startApiProcess(
   const service = launch('api', env, root, within);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
   const url = String(line.url);
+  service.servesAt(url);
   if (waits) await untilReady(url);
   return { process: service, url };
 }
@@ -123,7 +124,7 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, wi
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const log: string[] = [];
-  showWhenTestsFail(name, log);
+  const kept = keepLog(name, log);
   const watchers = new Set<(entry: LogEntry) => void>();
   let rest = '';
   const onData = (chunk: Buffer) => {
@@ -147,6 +148,7 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, wi
     child,
     pid: Number(child.pid),
     log,
+    servesAt: kept.servesAt,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     logged: (matches: (entry: LogEntry) => boolean) =>

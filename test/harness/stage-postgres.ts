@@ -7,6 +7,7 @@ import { startPostgres } from '../../scripts/engines/postgres.mjs';
 import { waitForLock } from '../../scripts/lock.mjs';
 import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import { freePort } from './free-port.js';
+import { keepLogFile } from './kept-logs.js';
 
 const PASSWORD = 'stage';
 
@@ -17,6 +18,7 @@ const PASSWORD = 'stage';
  */
 export async function startStagePostgres(dataDir: string, port: number | null): Promise<RunningEngine> {
   if (!existsSync(dataDir)) execFileSync('cp', ['-a', await migratedCluster(), dataDir]);
+  keepLogFile('postgres', `${dataDir}.log`);
   return startPostgres({ dataDir, password: PASSWORD, port: port ?? (await freePort()) });
 }
 
