@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { missUser } from '../harness/campaign.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
@@ -23,14 +24,15 @@ const present = { waiting_room: { enabled: true, presence_seconds: 3 } };
 const statusOf = async (shopper: Shopper) => (await shopper.queueStatus()).data.status;
 
 test('a user who neither polls nor keeps a socket is passed over, and gets the place again with the next poll', async () => {
-  const { held, line } = await openWithLine(3, present);
+  const { product, held, line } = await openWithLine(3, { waiting_room: { enabled: true, presence_seconds: 60 } });
   const [gone, asking, connected] = line as [Shopper, Shopper, Shopper];
   const socket = await openSocket(service.url, connected.ticket);
   await socket.frame('welcome');
   // Polls keep the user present; their position does not count the absent one.
+  await missUser(service.redis.client, product, gone.user);
   await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1);
   await until('the socket gets it', () => socket.ofType('position').at(-1)?.position === 2);
-  expect((await asking.queueStatus()).data).toMatchObject({ queue_size: 3, poll_after_seconds: 1 });
+  expect((await asking.queueStatus()).data).toMatchObject({ queue_size: 3 });
   await payments.release(held);
   expect(await statusOf(asking)).toBe('promoted');
 
@@ -50,6 +52,8 @@ test('a socket that stays open without pongs does not count as present, like a l
     await openSocket(service.url, awake.ticket),
   ];
   await silent.frame('welcome');
+  // Often enough to be present.
+  expect((await awake.queueStatus()).data.poll_after_seconds).toBe(1);
   await until('the user is absent', () => socket.ofType('position').at(-1)?.position === 1);
   expect(silent.closeCode).toBeNull();
   await payments.release(held);

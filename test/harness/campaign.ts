@@ -232,9 +232,7 @@ export class TestCampaign {
 
   /** Makes a waiting user absent: they were last seen before this campaign counts users as present. */
   async letPresenceLapse(user: string): Promise<void> {
-    const presenceMs = Number(await this.sale.redis.hget(keys.campaign(this.product), 'presence_ms'));
-    const seen = (await this.sale.nowMs()) - (presenceMs || HOUR_MS) - 1;
-    await this.sale.redis.zadd(keys.presence(this.product), 'XX', seen, user);
+    await missUser(this.sale.redis, this.product, user);
   }
 
   /** Ends the time for which the place of a user who stepped back is kept. */
@@ -264,6 +262,13 @@ async function setDeadline(redis: Redis, product: ProductId, id: string, dueMs: 
 export async function expireNow(redis: Redis, product: string, ...reservations: string[]): Promise<void> {
   const dueMs = Number((await redis.time())[0]) * 1_000 - 1;
   for (const id of reservations) await setDeadline(redis, product as ProductId, id, dueMs);
+}
+
+/** A waiting user of a running service was last seen before its campaign counts users as present. */
+export async function missUser(redis: Redis, product: string, user: string): Promise<void> {
+  const presenceMs = Number(await redis.hget(keys.campaign(product as ProductId), 'presence_ms'));
+  const seen = Number((await redis.time())[0]) * 1_000 - (presenceMs || HOUR_MS) - 1;
+  await redis.zadd(keys.presence(product as ProductId), 'XX', seen, user);
 }
 
 const HOUR_MS = 3_600_000;
