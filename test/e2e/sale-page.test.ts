@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { readCampaign } from '../harness/audit.js';
 import { accessibilityFindings, openPhone, showsHeadline as shows, startBrowser } from '../harness/browser.js';
+import { expireNow } from '../harness/campaign.js';
 import { expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { handOverOf, JWT_SECRET, jwtOf, SIGNING_KEY, secondsFromNow } from '../harness/identity.js';
@@ -394,10 +397,12 @@ inBrowser('the page of a sale', () => {
   });
 
   test('shows when the time to pay is over, and lets the shopper try again', async () => {
-    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 2 });
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const { page } = await openSale(product);
     await press(page, BUY);
     await shows(page, 'You got one!');
+    const { reservations } = await readCampaign(service.redis.client, product as ProductId);
+    await expireNow(service.redis.client, product, ...reservations.keys());
     await shows(page, 'The time to pay is over');
     await press(page, 'Try again');
     await shows(page, 'You got one!');
