@@ -14,8 +14,9 @@ const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 
 const redisNow = () => redisSeconds(service.redis.client);
 
 /**
- * The answers to two tokens that were judged within one second of the clock of Redis, so that "now − 29 s" stayed within
- * 30 s. A busy machine may need another second. @param ask is given the whole second
+ * Returns the responses to two tokens that were judged within one second of the clock of Redis, so that "now − 29 s"
+ * stayed within 30 s. A busy machine may need another second.
+ * @param ask is given the whole second
  */
 function inOneSecond(ask: (now: number) => Promise<[Answer, Answer]>): Promise<[Answer, Answer]> {
   return until('two requests are answered within a second', async () => {
