@@ -12,6 +12,8 @@ const MOST_ERROR_LINES = 8;
 const LINE_LENGTH = 200;
 /** Written by `class Violation`: a unit lost, given twice, over the cap, out of order, or stores that drifted. */
 const VIOLATION = /^\s*(?:thrown: )?"?Violation\b/m;
+/** The diff of an expectation about the ledger, in any test: no author can forget to call it a violation. */
+const LEDGER_DIFFERS = /^\s*[-+]\s+"(?:lost|duplicated|over_cap|drift)": /m;
 const REPLAY = /\{ seed: (?<seed>-?\d+), path: "(?<path>[^"]*)"/;
 
 /**
@@ -104,7 +106,10 @@ function whyNoSecondChance({ secondChance, root }, failed) {
 }
 
 /** @param {string} message */
-const isViolation = (message) => VIOLATION.test(stripVTControlCharacters(message));
+function isViolation(message) {
+  const text = stripVTControlCharacters(message);
+  return VIOLATION.test(text) || LEDGER_DIFFERS.test(text);
+}
 
 /**
  * @param {Suite} suite

@@ -15,6 +15,7 @@ import {
   theOne,
 } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
+import { promised } from '../harness/violation.js';
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -29,6 +30,12 @@ const positionsOf = (answers: readonly Answer[]) =>
 
 const reservationsOf = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status === 200).map(({ data }) => String(data.reservation_id));
+
+/** Checks that these users, and no others, were promoted in this order. */
+async function expectPromoted(product: string, users: string[]): Promise<void> {
+  const promoted = await promotedUsers(product);
+  promised(() => expect(promoted).toEqual(users));
+}
 
 /** Users whom Postgres has as promoted from the line, in the order in which that happened. */
 async function promotedUsers(product: string): Promise<string[]> {
@@ -105,7 +112,7 @@ test('the service gives units that come back by release and by expiry to the hea
   await expectStock(operator, product, { total: 40, held: 40, waiting: 1020 });
   await expectInPostgres(service, reservationsOf([...givingUp, ...forgetful]));
   await expectRows(service, product, { expired: 20, released: 20, reserved: 40 });
-  expect(await promotedUsers(product)).toEqual(namesOf(line.slice(0, 40)));
+  await expectPromoted(product, namesOf(line.slice(0, 40)));
   await until('every place is in Postgres', async () => (await countWaiting(product)) === 1020);
   expect(await Promise.all(line.slice(40).map(placeOf))).toEqual(range(1, 20));
   // Every user behind them has a position, and no position occurs twice.
@@ -129,7 +136,7 @@ test('the service goes on in the order of the line when the promoted give up in 
   }
   await expectInPostgres(service, holders);
   await expectRows(service, product, { released: 20, reserved: 5 });
-  expect(await promotedUsers(product)).toEqual(namesOf(line));
+  await expectPromoted(product, namesOf(line));
   await expectStock(operator, product, { total: 5, held: 5 });
 });
 

@@ -11,8 +11,8 @@ const NodeEnvironment = /** @type {typeof import('jest-environment-node').defaul
 const LOG_DELAY_MS = 500;
 
 /**
- * Prints, below the failure of a test, what its processes said about their engines, since a 503 does not name its cause;
- * and keeps their logs in `DOORBUSTER_TEST_REPORT`, in a folder of the test file.
+ * Prints, below the failure of a test, what its processes said about their engines, since a 503 does not name its
+ * cause. Keeps their logs in `DOORBUSTER_TEST_REPORT`, in a folder of the test file.
  */
 export default class ExplainsFailures extends NodeEnvironment {
   /**

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { expect } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
@@ -26,6 +27,7 @@ import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
 import { startTestRedis, type TestRedis } from './engines.js';
 import { luaWithClockAt } from './frozen-clock.js';
+import { promised } from './violation.js';
 
 export const TEST_LIMITS: SaleLimits = {
   idempotencyTtlMs: 600_000,
@@ -166,6 +168,12 @@ export class Sale {
     const campaigns = this.#campaigns;
     this.#campaigns = [];
     return (await Promise.all(campaigns.map(({ product }) => auditCampaign(this.redis, product)))).flat();
+  }
+
+  /** Checks that every campaign that was opened since the last audit is consistent. */
+  async expectConsistent(): Promise<void> {
+    const problems = await this.audit();
+    promised(() => expect(problems).toEqual([]));
   }
 
   /** Takes Redis out of service as it is before it was filled, for as long as `work` takes. */

@@ -37,7 +37,7 @@ const parts = {
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 
 afterEach(async () => {
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
 });
 
 const repair = (dryRun = false) => restorePostgres(parts, { dryRun, settleMs: 50 });

@@ -17,7 +17,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 const sale = await startSale();
 const store = await startPersistence(sale);
 const archive = new TestArchive(sale, store);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const left = async (campaign: TestCampaign) => (await keyNames(sale.redis, `*${campaign.product}*`)).sort();
 const keyOf = (campaign: TestCampaign, name: string) => `${campaign.product}-${name}`;

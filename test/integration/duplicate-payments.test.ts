@@ -10,7 +10,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 /** Payments of what is paid, on their way to Postgres and back. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const STRANGE = 'ref \\ | " € \u{1F4B3}';
 

@@ -13,7 +13,7 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 const outbox = new Outbox(store.database);
 const endpoints = new WebhookEndpoints(store.database);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 function parts(changed: Partial<PublishDeps> = {}): PublishDeps & { woken: [string, number][] } {
   const woken: [string, number][] = [];

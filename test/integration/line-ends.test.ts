@@ -6,7 +6,7 @@ import { startSale } from '../harness/sale.js';
 /** Redis and Postgres agree on who waits after every call that ends places. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const TEND_BATCH = 200;
 const room = { enabled: true, maxSize: 1_000, presenceSeconds: null };

@@ -9,7 +9,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 /** What is on an order of a user, in Postgres and in a Redis that forgot it. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const EXCLUSIVE = { exclusive: true };
 const open = (stacking: object | null, terms: Parameters<typeof store.openCampaign>[0] = {}) =>

@@ -10,7 +10,7 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 const outbox = new Outbox(store.database);
 afterEach(async () => {
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
   expect(await store.rejects()).toEqual([]);
 });
 

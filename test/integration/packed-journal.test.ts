@@ -10,7 +10,7 @@ import { startSale } from '../harness/sale.js';
 /** Journal entries that hold all promises of one call: how they are numbered, read, written in part and trimmed. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const users = (count: number) => Array.from({ length: count }, (_, i) => `user-${i}`);
 const journalRows = () => sale.redis.xlen(keys.journal);

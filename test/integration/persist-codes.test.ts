@@ -8,7 +8,7 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 
 afterEach(async () => {
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
   expect(await store.rejects()).toEqual([]);
   expect(await store.isCaughtUp()).toBe(true);
 });

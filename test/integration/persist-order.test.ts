@@ -11,7 +11,7 @@ const store = await startPersistence(sale);
 
 afterEach(async () => {
   await store.persist();
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
   expect(await store.rejects()).toEqual([]);
   const { values } = await store.metrics.voided.get();
   expect(values).toEqual([]);

@@ -11,7 +11,7 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 
 afterEach(async () => {
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
   await store.sql.query('delete from journal_rejects');
 });
 

@@ -14,7 +14,7 @@ import { until } from '../harness/until.js';
 const sale = await startSale();
 const store = await startPersistence(sale);
 afterEach(async () => {
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
   expect(await store.rejects()).toEqual([]);
 });
 

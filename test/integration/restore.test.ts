@@ -13,7 +13,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 /** A campaign that Redis has lost and gets back from Postgres. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 /**
  * Writes what is journaled, loses everything that Redis had of the campaign, the answers to these keys too, and fills

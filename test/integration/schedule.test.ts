@@ -12,7 +12,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const PREHEAT_MS = 600_000;
 const inAnHour = () => new Date(Date.now() + 3_600_000);

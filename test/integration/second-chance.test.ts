@@ -99,14 +99,14 @@ describe('the second chance of a test file', () => {
 
   test.each([
     ['thrown', `throw new Violation('a unit is lost')`],
-    ['of an expectation', `promised(() => expect({ lost: 1 }).toEqual({ lost: 0 }))`],
+    ['of an expectation', `promised(() => expect(['a', 'b']).toEqual(['b', 'a']))`],
+    ['of the ledger', `expect({ persisted: 5, drift: 1, lost: 0 }).toMatchObject({ drift: 0, lost: 0 })`],
   ])('is not given after a violation of safety, %s', async (_kind, violate) => {
     const run = await runPlanted({
       once: `import { promised, Violation } from '${projectRoot()}/test/harness/violation.ts';
         test('loses nothing', () => { if (runs === 1) ${violate}; });`,
     });
     expect(run.code).toBe(1);
-    expect(run.output).toContain('Violation');
     expect(run.output).toContain('No second chance: what was promised did not hold (Violation) in once.test.mjs.');
     expect(await runsOf(run, 'once')).toBe(1);
   });

@@ -11,7 +11,7 @@ import { until } from '../harness/until.js';
 
 /** What the worker does with the scripts `expire` and `promote`, called as its processors are. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const countOf = async (counter: Metrics['expired']) => (await counter.get()).values[0]?.value ?? 0;
 

@@ -24,7 +24,7 @@ const parking = new WebhookParking(store.database);
 const attempts = new WebhookAttempts(store.database);
 afterEach(async () => {
   await store.sql.query('delete from webhook_endpoints');
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
 });
 
 const RETRY = { firstDelayMs: 5, maxDelayMs: 20, giveUpMs: 60_000 };

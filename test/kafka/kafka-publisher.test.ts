@@ -43,7 +43,7 @@ async function startPublisher(env: NodeJS.ProcessEnv = {}) {
 }
 afterEach(async () => {
   for (const publisher of running.splice(0)) await publisher.stop();
-  expect(await sale.audit()).toEqual([]);
+  await sale.expectConsistent();
 });
 
 const eventsNow = () => outbox.read({ after: 0, upTo: Number.MAX_SAFE_INTEGER, types: null }, 1_000_000);

@@ -3,7 +3,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('add_codes raises how many codes there are, and never lowers it', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 3 });

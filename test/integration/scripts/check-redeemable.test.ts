@@ -4,7 +4,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const room = (enabled: boolean, maxSize = 9): Partial<Campaign> => ({
   waitingRoom: { enabled, maxSize, presenceSeconds: null },

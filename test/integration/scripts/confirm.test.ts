@@ -7,7 +7,7 @@ import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 

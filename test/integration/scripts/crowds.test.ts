@@ -7,7 +7,7 @@ import { connectToRedis, startSale, TEST_LIMITS } from '../../harness/sale.js';
 
 /** Many at once, over several connections, so that their calls arrive at Redis in a random order. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const others = await Promise.all(Array.from({ length: 4 }, () => connectToRedis(sale.engine.url)));
 const stores = others.map((redis) => new SaleStore(new ScriptRunner(redis, sale.store.scripts.luaFolder), TEST_LIMITS));

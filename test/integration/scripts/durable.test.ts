@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 
 /** Every reply that acknowledges something says whether answers wait for Postgres, and for which entry. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 /** All such replies, each for the first time and again. */
 async function acknowledgements(

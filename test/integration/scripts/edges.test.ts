@@ -3,7 +3,7 @@ import { startSale } from '../../harness/sale.js';
 
 /** The exact millisecond at which something begins or ends: the clock of the scripts is stopped in these tests. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const T = Date.UTC(2031, 5, 1, 12);
 

@@ -18,7 +18,7 @@ const raw = async ({ product }: TestCampaign) => ({
   reservations: await sale.redis.hgetall(keys.reservations(product)),
 });
 
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('erase_user renames a user and all of their reservations, and journals nothing', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 3 });

@@ -10,7 +10,7 @@ import { startSale } from '../../harness/sale.js';
 /** Only one worker fills Redis, and only while Redis is out of service. */
 const sale = await startSale();
 const fill = new RedisFill(sale.store.scripts);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const epochNow = { generation: Date.now() + 1_000, server: 'test' };
 

@@ -3,7 +3,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('leave moves the users behind up, once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });

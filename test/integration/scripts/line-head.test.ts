@@ -5,7 +5,7 @@ import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const reasonOf = async (campaign: TestCampaign) => {
   const outcome = await campaign.lineHead();

@@ -4,7 +4,7 @@ import { keys } from '../../../shared/redis/keys.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('load_campaign puts the terms and the counters of a campaign into Redis and its number into the directory', async () => {
   const campaign = await sale.openCampaign({

@@ -4,7 +4,7 @@ import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const nothing = { kind: 'tended', away: 0, left: 0, closed: 0, promoted: 0, more: false };
 const room = (presenceSeconds: number | null) => ({ waitingRoom: { enabled: true, maxSize: 100, presenceSeconds } });

@@ -7,7 +7,7 @@ import { startSale } from '../../harness/sale.js';
 
 /** Which codes may be on one order of a user. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const open = (stacking: string, terms: Partial<Campaign> = {}) =>
   sale.openCampaign({ stacking, perUserLimit: 200, totalLimit: 1_000, ...terms });

@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 
 /** Codes of a pool: each checkout gets the next one. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const WITHOUT_LINE = { waitingRoom: { enabled: false, maxSize: 1, presenceSeconds: null } };
 const openPool = (codes: number, terms: Partial<Campaign> = {}) =>

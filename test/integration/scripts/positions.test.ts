@@ -3,7 +3,7 @@ import { ContractError, EngineUnavailable } from '../../../shared/errors/faults.
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('positions returns the exact positions of a thousand users in one call, in the order of the request', async () => {
   const campaign = await sale.openCampaign({

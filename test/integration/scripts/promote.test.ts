@@ -3,7 +3,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 /** A campaign with this many units free and these people waiting for them, as after a pause. */
 async function openWithLine(free: number, line: readonly (readonly [string, number])[], terms = {}) {

@@ -7,7 +7,7 @@ import { startSale } from '../../harness/sale.js';
 
 /** Codes that people come with. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const openCoded = (terms: Partial<Campaign> = {}) => sale.openCampaign({ type: 'unique', codes: 9, ...terms });
 

@@ -7,7 +7,7 @@ import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
 const store = await startPersistence(sale);
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rejournal = (campaign: TestCampaign, id: string, row: 'missing' | 'reserved' | 'more_units') =>

@@ -3,7 +3,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 

@@ -18,7 +18,7 @@ beforeEach(async () => {
   promises = new UnpersistedPromises(10_000);
   start = await sale.journal.lastId();
 });
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 async function open(terms: Partial<Campaign>, limits: Partial<SaleLimits> = {}): Promise<TestCampaign> {
   const campaign = await sale.openCampaign(terms);

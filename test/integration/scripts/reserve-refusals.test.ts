@@ -9,7 +9,7 @@ import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
 const noRoom = { enabled: false, maxSize: 1, presenceSeconds: null };
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 /** Expects that a checkout is refused like this and leaves nothing behind, not even the memory of its key. */
 async function expectRefusal(

@@ -6,7 +6,7 @@ import { type CheckoutOptions, newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 test('gives a free unit until the deadline and journals the promise', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, holdSeconds: 90, confirmation: 'durable' });

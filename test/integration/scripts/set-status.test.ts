@@ -5,7 +5,7 @@ import type { StatusAction } from '../../../shared/sale/scripts/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const PAST = new Date(Date.now() - 3_600_000);
 const FUTURE = new Date(Date.now() + 3_600_000);

@@ -8,7 +8,7 @@ import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const statusOf = async (campaign: TestCampaign, user: string) => {
   const outcome = await campaign.standing(user);

@@ -7,7 +7,7 @@ import { connectToRedis, startSale } from '../../harness/sale.js';
 
 /** A place at the head that cannot be served is closed with a reason, and the unit goes to the next in line. */
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 /** One unit is about to come back; Ann is first in line and holds the other one, Bob is second. */
 async function lineOfTwo(): Promise<{ campaign: TestCampaign; held: string }> {

@@ -4,7 +4,7 @@ import { keys } from '../../../shared/redis/keys.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
-afterEach(async () => expect(await sale.audit()).toEqual([]));
+afterEach(() => sale.expectConsistent());
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 
