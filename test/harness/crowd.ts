@@ -36,6 +36,8 @@ export class Crowd {
   silent = 0;
   /** Answers 503, and how many of them lacked Retry-After. */
   refused = 0;
+  /** Their request ids, by which the log of the API has the cause. */
+  readonly refusedIds = new Set<string>();
   refusedWithoutRetryAfter = 0;
   /** Requests on a fresh connection that broke after they were sent: dropped in flight. */
   dropped = 0;
@@ -103,6 +105,7 @@ export class Crowd {
       }
       if (reply) {
         this.refused += 1;
+        this.refusedIds.add(String(reply.headers['x-request-id']));
         if (!reply.headers['retry-after']) this.refusedWithoutRetryAfter += 1;
       }
       const retryAfterMs = 1_000 * Number(reply?.headers['retry-after'] ?? 0);
