@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { externalId, note } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
+const reservationId = z.string().min(1).max(64, 'is not a valid reservation id');
 const reservation = {
-  reservation_id: z.string().min(1).max(64, 'is not a valid reservation id').optional(),
+  reservation_id: reservationId.optional(),
   order_id: externalId.optional().describe('names the reservation instead of its id; for services'),
   product_id: externalId.optional().describe('product of the reservation, if several have the `order_id`'),
 };
@@ -30,6 +31,8 @@ const keep = z
   .describe('number of units that the reservation keeps; the others are given back. 0 or missing = none, and it ends');
 const releaseFields = { ...reservation, reason: note.optional(), keep };
 export const releaseBody = z.strictObject(releaseFields).superRefine(namedOnce);
+/** Of a holder, who names the reservation by its id. Other fields are ignored, as in every body of a shopper. */
+export const holderReleaseBody = z.object({ reservation_id: reservationId, reason: note.optional(), keep });
 export const extendBody = z.strictObject(reservation).superRefine(namedOnce);
 export const refundBody = z.strictObject({ ...reservation, keep }).superRefine(namedOnce);
 

@@ -12,12 +12,13 @@ import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
-import { invalidFields, validate } from '../http/validate.js';
+import { validate } from '../http/validate.js';
 import {
   confirmBody,
   confirmContract,
   extendBody,
   extendContract,
+  holderReleaseBody,
   refundBody,
   refundContract,
   releaseBody,
@@ -73,11 +74,8 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
     defineRoute(releaseContract, async (call) => {
       const { req } = call;
       const ticket = callerOfRelease(req, apiKeys, tickets);
-      // Unknown fields are ignored in a shopper's body and rejected in a service's body.
-      const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
-      // A look-up by order is not for shoppers, who have the id.
-      if (ticket && body.reservation_id === undefined)
-        throw call.refusal(invalidFields({ pointer: '#/reservation_id', detail: 'is required with a ticket' }));
+      const json = await readJson(req);
+      const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
       const at = await lookup.find(body);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());

@@ -9,6 +9,7 @@ import type { Database } from '../../shared/postgres/pool.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
+import { retryAfter } from '../http/respond.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { invalidFields, validate } from '../http/validate.js';
@@ -97,7 +98,10 @@ export function rightsRoutes({ erasure, exported, database, apiKeys, log }: Righ
           log.info({ request_id: req.requestId, operator: operator.name, erasure: id, done }, 'user.erase');
           if (done) call.reply(200, { erasure_id: id, status: 'done', rows });
           else
-            call.reply(202, { erasure_id: id, status: 'running', rows }, ['Retry-After', String(RETRY_AFTER_SECONDS)]);
+            call.reply(202, { erasure_id: id, status: 'running', rows }, [
+              'Retry-After',
+              retryAfter(RETRY_AFTER_SECONDS),
+            ]);
         },
       );
     }),

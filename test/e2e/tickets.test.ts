@@ -26,11 +26,11 @@ const payments = new PaymentService(service.url);
 const newUser = () => `user-${randomUUID()}`;
 const leaveWith = (ticket: unknown) =>
   send(`${service.url}/flash-sale/queue`, { method: 'DELETE', headers: withTicket(ticket) });
-const releaseWith = (ticket: unknown, reservation: unknown) =>
+const releaseWith = (ticket: unknown, reservation: unknown, more: object = {}) =>
   send(`${service.url}/flash-sale/release`, {
     method: 'POST',
     headers: withTicket(ticket),
-    json: { reservation_id: reservation },
+    json: { reservation_id: reservation, ...more },
   });
 
 describe('gateway: a checkout in the name of a user who waits already', () => {
@@ -188,6 +188,15 @@ describe('a ticket', () => {
       expect(JSON.stringify(frames)).not.toContain(String(order));
     }
     expect((await releaseWith(victim.ticket, reservation)).data.status).toBe('released');
+  });
+
+  test('of a unit releases it with whatever else the client sends', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+    const shopper = arrive(service.url, product);
+    const { data } = await shopper.checkout();
+    const { ticket, reservation_id } = data;
+    expectProblem(await releaseWith(ticket, undefined, { order_id: data.order_id }), 400, 'invalid_request');
+    expect((await releaseWith(ticket, reservation_id, { ...data, product_id: 7 })).data.status).toBe('released');
   });
 
   test('of one unit has no power over another unit of the same user, and shows its own', async () => {
