@@ -189,7 +189,9 @@ export class Bans {
     try {
       stored = await table.inForce(limits.bansKept);
     } catch (error) {
-      for (const ban of inRedis) if (this.#known.isInForce(ban)) this.#put(ban);
+      for (const ban of inRedis) if (this.#known.isInForce(ban)) this.#known.put(ban);
+      // Redis was read before them, so a ban that was lifted meanwhile is among those that it had.
+      for (const notification of this.#pending.splice(0)) this.#apply(notification);
       throw error;
     }
     // Oldest first, so that a full cache evicts these.
