@@ -298,10 +298,11 @@ test('serves a few pipelined requests at a time, and ends a connection whose cli
 });
 
 test('answers everything that a client pipelines and reads', async () => {
+  // Few enough for a busy machine to serve within the limit for headers, and many times what is served at once.
   const answers = await raw(
-    `${'GET /things/1 HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3_000)}GET /things/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    `${'GET /things/1 HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500)}GET /things/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
   );
-  expect(answers.match(/HTTP\/1\.1 200/g)?.length).toBe(3_001);
+  expect(answers.match(/HTTP\/1\.1 200/g)?.length).toBe(501);
   expect(answers.trim().endsWith('}}')).toBe(true);
   expect(answers).toContain('{"data":{"id":"2"');
 });
