@@ -225,7 +225,8 @@ describe('every API process', () => {
     await until('the other process refuses', async () => (await there(other.url)).status === 403);
     const later = await startApiProcess(service.env);
     await until('the later process refuses', async () => (await there(later.url)).status === 403);
-    const blind = await startApiProcess({ ...service.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' });
+    const withoutPostgres = { ...service.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' };
+    const blind = await startApiProcess(withoutPostgres, false);
     await until('the process without Postgres refuses', async () => (await there(blind.url)).status === 403);
     await lift(made.data.id);
     for (const { url } of [other, later, blind])

@@ -260,15 +260,21 @@ async function setDeadline(redis: Redis, product: ProductId, id: string, dueMs: 
  * hold by this, because a busy machine may need seconds for what has to happen before.
  */
 export async function expireNow(redis: Redis, product: string, ...reservations: string[]): Promise<void> {
-  const dueMs = Number((await redis.time())[0]) * 1_000 - 1;
+  const dueMs = (await nowMs(redis)) - 1;
   for (const id of reservations) await setDeadline(redis, product as ProductId, id, dueMs);
 }
 
 /** A waiting user of a running service was last seen before its campaign counts users as present. */
 export async function missUser(redis: Redis, product: string, user: string): Promise<void> {
   const presenceMs = Number(await redis.hget(keys.campaign(product as ProductId), 'presence_ms'));
-  const seen = Number((await redis.time())[0]) * 1_000 - (presenceMs || HOUR_MS) - 1;
+  const seen = (await nowMs(redis)) - (presenceMs || HOUR_MS) - 1;
   await redis.zadd(keys.presence(product as ProductId), 'XX', seen, user);
+}
+
+/** @returns milliseconds since 1970 by the clock of Redis */
+async function nowMs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
 const HOUR_MS = 3_600_000;
