@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { MAX_BUCKETS } from '../../shared/domain/buckets.js';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
 import { RISK_MODES } from '../../shared/domain/campaign-policy.js';
 import { checkoutUrlProblem, MAX_CHECKOUT_URL, PLACEHOLDERS } from '../../shared/domain/checkout-url.js';
@@ -104,10 +103,9 @@ const campaignFields = z.strictObject({
   buckets: z
     .int()
     .min(1)
-    .max(MAX_BUCKETS)
     .default(1)
     .describe(
-      'parts of the stock, each in another shard of Redis, so at most SHARDS; fixed at the creation; ' +
+      'parts of the stock, each in another shard of Redis, so at most SHARDS, and at most 16; fixed at the creation; ' +
         'not for `unique`, and for a `pool` only with a `total_limit`; its codes are then given by checkout only',
     ),
   ...terms,
@@ -138,10 +136,6 @@ export const campaignBody = campaignFields
   .refine(({ type, code }) => code === null || type === 'shared', {
     path: ['code'],
     message: 'only a shared campaign has a code; see POST …/codes',
-  })
-  .refine(({ type, buckets }) => buckets === 1 || type !== 'unique', {
-    path: ['buckets'],
-    message: 'a campaign of type `unique` cannot have several buckets: its codes are redeemed by users of any bucket',
   })
   .refine(({ type, total_limit, buckets }) => buckets === 1 || type !== 'pool' || total_limit !== null, {
     path: ['total_limit'],

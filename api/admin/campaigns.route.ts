@@ -108,7 +108,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
             headers: ['Location'],
           },
         },
-        errors: [...WRITE_ERRORS, 'campaign_exists', 'code_taken'],
+        errors: [...WRITE_ERRORS, 'buckets_unavailable', 'campaign_exists', 'code_taken'],
       },
       async (call) => {
         const { req } = call;
@@ -117,7 +117,10 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const body = validate(campaignBody, await readJson(req));
         // A campaign without `starts_at` has started when a script compares this time with its own.
         const now = new Date(deps.clock.passedMs());
-        if (preview === 'true') return call.reply(200, await previewNew(deps.table, body, now));
+        if (preview === 'true') {
+          campaigns.requireBuckets(body);
+          return call.reply(200, await previewNew(deps.table, body, now));
+        }
         const campaign = await campaigns.create(body, operator, now);
         log.info(
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },

@@ -1,5 +1,5 @@
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
+import { FIRST_BUCKET, MAX_BUCKETS } from '../../shared/domain/buckets.js';
 import type { CampaignStatus } from '../../shared/domain/campaign.js';
 import { hasPlaceholder } from '../../shared/domain/checkout-url.js';
 import { normaliseCode } from '../../shared/domain/codes.js';
@@ -69,7 +69,7 @@ export class Campaigns {
    */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.#requireKeepable(body);
-    this.#requireShards(body.buckets);
+    this.requireBuckets(body);
     const { database, table, placement } = this.deps;
     let mapVersion: number | null = null;
     const campaign = await database.transaction(async (client) => {
@@ -128,12 +128,17 @@ export class Campaigns {
     }
   }
 
-  /** @throws Problem 400 if the installation has fewer shards than the campaign buckets */
-  #requireShards(buckets: number): void {
-    const { shards } = this.deps.limits;
-    if (buckets <= shards) return;
-    const detail = `must be at most ${shards}: each bucket needs a shard of its own, and SHARDS is ${shards}`;
-    throw invalidFields({ pointer: '#/buckets', detail });
+  /** @throws Problem 400 if a campaign of this type, or on these shards, cannot have so many buckets */
+  requireBuckets({ type, buckets }: Pick<CampaignBody, 'type' | 'buckets'>): void {
+    const most = Math.min(this.deps.limits.shards, MAX_BUCKETS);
+    const detail =
+      buckets > most
+        ? `must be at most ${most}: each bucket needs a shard of its own, and SHARDS is ${this.deps.limits.shards}`
+        : 'must be 1 in a campaign of type `unique`: its codes are redeemed by users of any bucket';
+    if (buckets > most || (buckets > 1 && type === 'unique'))
+      throw new Problem('buckets_unavailable', 'The campaign cannot have so many buckets; see `errors`.', {
+        members: { errors: [{ pointer: '#/buckets', detail }] },
+      });
   }
 
   /** Writes a campaign to Redis, each of its buckets to its shard. What exists stays. */

@@ -149,6 +149,11 @@ export const ERRORS = {
   },
   reservation_not_redeemed: { status: 409, title: 'The reservation was never redeemed', remedy: 'Release it instead.' },
   campaign_exists: { status: 409, title: 'There is a campaign for this product', remedy: 'Change it instead.' },
+  buckets_unavailable: {
+    status: 400,
+    title: 'The campaign cannot have so many buckets',
+    remedy: 'Ask for fewer buckets, or raise SHARDS; see docs/buckets.md.',
+  },
   campaign_conflict: {
     status: 409,
     title: 'The campaign is not in a state that allows this',

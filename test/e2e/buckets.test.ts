@@ -198,12 +198,18 @@ test('what a divided campaign cannot have is refused', async () => {
       total_limit: 10,
       ...terms,
     });
-    return [status, (body.errors as { pointer: string }[] | undefined)?.[0]?.pointer];
+    return [status, body.code, (body.errors as { pointer: string }[] | undefined)?.[0]?.pointer];
   };
-  expect(await refused({ buckets: 17 })).toEqual([400, '#/buckets']);
-  expect(await refused({ buckets: 2, type: 'unique' })).toEqual([400, '#/buckets']);
+  const unavailable = [400, 'buckets_unavailable', '#/buckets'];
+  for (const buckets of [17, 64, 1_000_000]) expect(await refused({ buckets })).toEqual(unavailable);
+  expect(await refused({ buckets: 2, type: 'unique' })).toEqual(unavailable);
+  expect(await refused({ buckets: 0 })).toEqual([400, 'invalid_request', '#/buckets']);
   const presence = { waiting_room: { enabled: true, presence_seconds: 60 } };
-  expect(await refused({ buckets: 2, ...presence })).toEqual([400, '#/waiting_room/presence_seconds']);
+  const noPresence = [400, 'invalid_request', '#/waiting_room/presence_seconds'];
+  expect(await refused({ buckets: 2, ...presence })).toEqual(noPresence);
+  const preview = { product_id: 'refused', total_limit: 10, buckets: 17 };
+  const { body } = await operator.call('POST', '/admin/campaigns?preview=true', preview);
+  expect(body.code).toBe('buckets_unavailable');
   const product = await openDivided();
   expect((await operator.call('PATCH', `/admin/campaigns/${product}`, { buckets: 2 })).status).toBe(400);
   expect((await operator.call('PATCH', `/admin/campaigns/${product}`, presence)).status).toBe(400);
