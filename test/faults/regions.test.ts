@@ -212,7 +212,7 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect((await redeem(eu, fields(unused))).status).toBe(201);
 
   // The old owner comes back, with its own Redis and Postgres, and reaches eu.
-  await Promise.all([us.stage.startWorker(), us.stage.startApi()]);
+  await Promise.all([us.stage.startWorker(), us.stage.startApi(us.stage.env, false)]);
   await until('the old owner has learnt of the new one', async () => {
     const found = await readinessOf(us.stage.url);
     return found?.checks.region?.detail === 'another installation owns us since epoch 2';

@@ -189,7 +189,7 @@ it('takes the buckets of divided campaigns along, with their line, their codes a
 });
 
 it('keeps a process with another number of shards out of service, and says why', async () => {
-  await stage.startApi({ ...stage.env, SHARDS: '2', PORT: '0' });
+  await stage.startApi({ ...stage.env, SHARDS: '2', PORT: '0' }, false);
   await until('it says why', async () => {
     const answer = await fetch(`${stage.url}/readyz`);
     const { data } = (await answer.json()) as { data: { checks: Record<string, { detail: string }> } };

@@ -136,9 +136,12 @@ export class Stage {
     this.redis = { ...primary.engine, url: cluster.url };
   }
 
-  /** @param env PORT 0 for a second one beside the first */
-  async startApi(env: NodeJS.ProcessEnv = this.env): Promise<void> {
-    const { process, url } = await startApiProcess(env);
+  /**
+   * @param env PORT 0 for a second one beside the first
+   * @param waits false: for one that is not to serve
+   */
+  async startApi(env: NodeJS.ProcessEnv = this.env, waits = true): Promise<void> {
+    const { process, url } = await startApiProcess(env, waits);
     this.apis.push(process);
     this.#urls.push(url);
     this.url = url;
