@@ -43,7 +43,10 @@ test('sales are published to the stream and to a webhook, signed and in order; a
   for (const { text, headers, event } of receiver.received) {
     expect(new Webhook(secrets[0]).verify(text, headers as Record<string, string>)).toEqual(event);
   }
-  const entries = await service.redis.client.xrange(keys.events, '-', '+');
+  const entries = await until('the stream has them too', async () => {
+    const published = await service.redis.client.xrange(keys.events, '-', '+');
+    return published.length >= receiver.received.length && published;
+  });
   expect(entries.map((entry) => JSON.parse(entry[1][7] as string))).toEqual(
     receiver.received.map(({ event }) => event),
   );
