@@ -159,7 +159,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         code: 'note',
         total_limit: 'seconds',
         draft: 'flag',
-        buckets: 'count',
+        buckets: 'buckets',
       },
     },
     {

@@ -46,6 +46,8 @@ export const INVALID_VALUES = {
   ],
   /** a count of 1 or more */
   count: [...NO_INTEGER, '0', '1000000000000'],
+  /** too many have a code of their own, `buckets_unavailable` */
+  buckets: [...NO_INTEGER, '0'],
   kept: [...NO_INTEGER, '1000000000000'],
   seconds: NO_INTEGER,
   reservationId: [...NO_STRING, '""', `"${'x'.repeat(65)}"`],
