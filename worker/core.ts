@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
@@ -14,7 +13,7 @@ import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
-import { JobQueues } from '../shared/queues/queues.js';
+import { JobQueues, type QueueServer } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
@@ -50,8 +49,8 @@ export type Core = {
   tracing: Tracing | null;
   life: Lifecycle;
   shards: Shards<WorkerShard>;
-  /** The connection of BullMQ. */
-  jobs: Redis;
+  /** Where the queues of each shard are. */
+  queueServers: readonly QueueServer[];
   /** The clock of the home shard. */
   clock: RedisClock;
   database: Database;
@@ -113,13 +112,15 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     return { ...shard, ...createSaleStores(config, database, shard), has };
   });
   const shards = new Shards(all, map);
-  const jobs = shards.home.redis.forJobs();
-  const queues = new JobQueues(jobs, shards.home.redis.prefix, (queue, error) =>
-    log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+  const queueServers = all.map(({ redis }) => ({ connection: redis.forJobs(), shardPrefix: redis.prefix }));
+  const queues = new JobQueues(
+    queueServers,
+    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+    LIMITS,
   );
   life.add('job queues', { stop: () => queues.close() });
   return {
-    ...{ name, config, log, metrics, tracing, life, shards, jobs, queues },
+    ...{ name, config, log, metrics, tracing, life, shards, queueServers, queues },
     ...{ database, openPool, historyDatabase, lockDatabase },
     clock: shards.home.clock,
     sales: new Sales(

@@ -1,5 +1,5 @@
 import { LIMITS } from '../shared/config/limits.js';
-import type { HomeSweepName, QueueName, ShardSweepName } from '../shared/contracts/jobs.js';
+import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
 import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { BansTable } from '../shared/postgres/bans.js';
@@ -10,117 +10,135 @@ import { PushSubscriptions } from '../shared/postgres/push-subscriptions.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { SaleMinutes } from '../shared/postgres/sale-minutes.js';
 import { JournalCursor } from '../shared/projection/journal-cursor.js';
-import type { Processor } from '../shared/queues/queues.js';
-import { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
+import type { Processor } from '../shared/queues/job-worker.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
 import { VelocityStore } from '../shared/sale/velocity-store.js';
 import type { Archiving } from './archive/archive.module.js';
 import type { CodeIssuing } from './codes/codes.module.js';
 import type { Core, WorkerShard } from './core.js';
-import { expireOverdue } from './expire/expire.js';
+import type { Expiring } from './expire/expire.module.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
-import { maintainLines } from './maintain-line/maintain-line.js';
+import type { Persisting } from './persist/persist.module.js';
 import { promoteWaiting } from './promote/promote.js';
 import type { Events } from './publish-outbox/publish-outbox.module.js';
+import type { Reconciling } from './reconcile/reconcile.module.js';
 import type { Refilling } from './recovery/recovery.module.js';
 import { removeExpired } from './retention/retention.js';
 import { retentionOf } from './retention/retention.module.js';
 import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
-import type { Sweep } from './sweeps/sweeps.js';
+import type { Sweep, Sweeps } from './sweeps/sweeps.js';
 import { watchVelocity } from './velocity/watch-velocity.js';
 
 export type Processors = { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 
-export type ProcessorsDeps = { reconcile: Processor<'reconcile'>; events: Events; codes: CodeIssuing };
-export type SweepsDeps = ProcessorsDeps & { archive: Archiving; refilling: Refilling };
+export type SweepsDeps = {
+  reconcile: Reconciling;
+  events: Events;
+  codes: CodeIssuing;
+  archive: Archiving;
+  refilling: Refilling;
+  /** null = Web Push is not set up */
+  push: (() => Promise<void>) | null;
+};
+export type ProcessorsDeps = Pick<SweepsDeps, 'reconcile' | 'events' | 'codes'> & {
+  /** By shard. */
+  persisting: readonly Persisting[];
+  expiring: readonly Expiring[];
+  sweeps: Sweeps;
+};
 
 /**
- * For each queue: the function that processes its jobs, and how many jobs one worker processes at once. A queue without
- * an entry does not compile.
+ * For each queue: the function that processes its jobs, and how many jobs of it one worker processes at once. A queue
+ * without an entry does not compile.
  */
 export function createProcessors(
   { sales, metrics, log }: Core,
-  { reconcile, events, codes }: ProcessorsDeps,
+  { persisting, expiring, reconcile, events, codes, sweeps }: ProcessorsDeps,
 ): Processors {
   return {
+    persist: { concurrency: 1, run: ({ shard }, job) => at(persisting, shard).drain.run(job) },
+    expire: { concurrency: 1, run: ({ shard, products }) => at(expiring, shard).run(products as ProductId[]) },
     promote: {
       concurrency: 4,
-      run: ({ productId }) =>
-        promoteWaiting(sales.of(productId as ProductId, FIRST_BUCKET), metrics, log, productId as ProductId, LIMITS),
+      run: ({ productId }) => {
+        const product = productId as ProductId;
+        return promoteWaiting(sales.of(product, FIRST_BUCKET), metrics, log, product, LIMITS);
+      },
     },
-    reconcile: { concurrency: 1, run: reconcile },
-    // Endpoints do not wait for each other. An endpoint that hangs occupies one of the eight places until the delivery
-    // times out.
-    deliver: { concurrency: 8, run: ({ endpointId }) => events.deliver(endpointId) },
+    // A place for each endpoint that may exist, so that slow receivers do not delay the others. Waiting costs nothing.
+    deliver: { concurrency: LIMITS.webhookEndpoints, run: ({ endpointId }) => events.deliver(endpointId) },
     // Two, so that a small job does not wait for a long job.
-    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? codes.issue(jobId) : codes.resumeLeft()) },
+    codes: { concurrency: 2, run: ({ jobId }) => codes.issue(jobId) },
+    reconcile: { concurrency: 1, run: ({ productId }, { id }) => reconcile.one(productId, id) },
+    // Each sweep is one job.
+    sweeps: { concurrency: sweeps.names.length, run: ({ sweep }, job) => sweeps.run(sweep, job) },
   };
+}
+
+function at<One>(all: readonly One[], shard: number): One {
+  const one = all[shard];
+  if (one === undefined) throw new RangeError(`there is no shard ${shard}`);
+  return one;
 }
 
 /**
- * For each sweep over the campaigns of a shard: its interval, and the function of one run. A sweep without an entry
- * does not compile.
+ * For each sweep: its interval, and the function of one run. A sweep without an entry does not compile. A sweep over
+ * campaigns goes through the shards that are in service.
  */
-export function createShardSweeps(
-  { database, metrics, sales, shards }: Core,
-  { index, sale, commands, clock, has, log }: WorkerShard,
-  { archive, refilling: { preheat } }: SweepsDeps,
-): { [Name in ShardSweepName]: Sweep } {
-  const active = new ActiveCampaigns(sale.reader, commands, clock, has);
-  const [copy, campaigns] = [new SaleCopy(commands), new CampaignsTable(database)];
-  const ahead: TermsAhead = new Map();
-  const velocity = {
+export function createSweeps(
+  core: Core,
+  { reconcile, events, codes, archive, refilling, push }: SweepsDeps,
+): { readonly [Name in SweepName]: Sweep | null } {
+  const { database, metrics, sales, log, shards } = core;
+  const velocities = shards.all.map(({ commands, log: shardLog }) => ({
     store: new VelocityStore(commands),
     policies: new CampaignPolicies(database),
-    ...{ sales, metrics, log, limits: LIMITS },
-  };
+    ...{ sales, metrics, log: shardLog, limits: LIMITS },
+  }));
+  const inEach = (run: (shard: WorkerShard) => Promise<void>) => () => inEachShard(shards.all, run);
   return {
-    expire: {
-      everyMs: LIMITS.sweepEveryMs,
-      run: async () => expireOverdue(sale, metrics, log, LIMITS, await active.dueOrWaiting()),
+    schedule: { everyMs: LIMITS.scheduleEveryMs, run: createSchedule(core, refilling) },
+    publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
+    velocity: {
+      everyMs: LIMITS.velocityEveryMs,
+      run: inEach(({ index, clock }) => watchVelocity(clock.nowMs(), at(velocities, index))),
     },
-    tend: {
-      everyMs: LIMITS.tendEveryMs,
-      run: async () => maintainLines(sale, metrics, log, LIMITS, await active.waiting()),
-    },
-    schedule: {
-      everyMs: LIMITS.scheduleEveryMs,
-      run: () =>
-        keepSchedule({
-          sale,
-          copy,
-          campaigns,
-          has,
-          divided: () => shards.map.divided.keys(),
-          log,
-          nowMs: clock.nowMs(),
-          limits: LIMITS,
-          preheat: (one) => preheat(one, index),
-          ahead,
-        }),
-    },
-    velocity: { everyMs: LIMITS.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
-    archive: { everyMs: LIMITS.archiveEveryMs, run: () => archive.runOf(index) },
+    codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
+    archive: { everyMs: LIMITS.archiveEveryMs, run: inEach(({ index }) => archive.runOf(index)) },
+    reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile.all() },
+    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
+    minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core, log) },
+    push: push && { everyMs: LIMITS.pushEveryMs, run: push },
   };
 }
 
-/** The same for each sweep over what belongs to no shard. */
-export function createHomeSweeps(
-  core: Core,
-  { reconcile, events, codes, archive }: SweepsDeps,
-): { [Name in HomeSweepName]: Sweep } {
-  return {
-    publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
-    codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
-    reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile({}) },
-    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
-    minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core) },
+/** Reads the campaigns once for all shards. */
+function createSchedule({ database, shards }: Core, { preheat }: Refilling): () => Promise<void> {
+  const campaigns = new CampaignsTable(database);
+  const of = shards.all.map(({ commands }) => ({ copy: new SaleCopy(commands), ahead: new Map() as TermsAhead }));
+  return async () => {
+    const live = await campaigns.live();
+    await inEachShard(shards.all, ({ index, sale, has, clock, log }) =>
+      keepSchedule({
+        ...at(of, index),
+        ...{ sale, campaigns, live, has, log, limits: LIMITS },
+        divided: () => shards.map.divided.keys(),
+        nowMs: clock.nowMs(),
+        preheat: (one) => preheat(one, index),
+      }),
+    );
   };
+}
+
+/** Runs in all shards that are in service. @throws the first error, after all have ended */
+async function inEachShard(shards: readonly WorkerShard[], run: (shard: WorkerShard) => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(shards.filter(({ gate }) => gate.isOpen).map(run));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 async function prune(core: Core, events: Events, archive: Archiving): Promise<void> {
-  const { config, database, queues } = core;
+  const { config, database } = core;
   await events.prune();
   await archive.prune();
   await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, LIMITS);
@@ -130,11 +148,10 @@ async function prune(core: Core, events: Events, archive: Archiving): Promise<vo
     LIMITS.paymentEventsBatch,
   );
   await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);
-  await queues.removeIntervals();
   await removeExpired(retentionOf(core));
 }
 
-async function fillMinutes({ config, database, log }: Core): Promise<void> {
+async function fillMinutes({ config, database }: Core, log: Core['log']): Promise<void> {
   const cursor = new JournalCursor(database, 0, config.shards > 1);
   await fillSaleMinutes({
     minutes: new SaleMinutes(database),

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import { ACTORS } from '../../shared/domain/actors.js';
-import { MAX_BUCKETS } from '../../shared/domain/buckets.js';
+import { FIRST_BUCKET, MAX_BUCKETS } from '../../shared/domain/buckets.js';
 import { canIssue } from '../../shared/domain/regions.js';
 import { ApiKeysTable } from '../../shared/postgres/api-keys.js';
 import { BansTable } from '../../shared/postgres/bans.js';
@@ -19,7 +19,6 @@ import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
-import { RelayLease } from '../../shared/redis/relay-lease.js';
 import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
@@ -71,7 +70,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     redemptions,
     sales,
     queues,
-    shards: shards.all.map(({ index, commands, journal }) => ({ index, journal, relay: new RelayLease(commands, '') })),
+    shards: shards.all,
     clock,
     totals: new TotalsReader(database, sales, () => clock.nowMs()),
   });
@@ -96,7 +95,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     ),
     duplicatePaymentsRoute({ campaigns, duplicatePayments: new DuplicatePayments(database), apiKeys }),
     ...createCodeRoutes(core, guards, { campaigns, queues, replica }),
-    ...createWebhookRoutes(core, guards, table),
+    ...createWebhookRoutes(core, guards, { table, queues }),
     ...banRoutes({ desk, apiKeys, log }),
     ...createSessionRoutes(core, guards),
     ...createKeyRoutes(core, guards),
@@ -109,10 +108,11 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
 }
 
 function connectQueues({ shards, life, log }: Core): JobQueues {
-  const { redis } = shards.home;
-  // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
-  const queues = new JobQueues(redis.forQueues(), redis.prefix, (queue, error) =>
-    log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+  const queues = new JobQueues(
+    // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
+    shards.all.map(({ redis }) => ({ connection: redis.forQueues(), shardPrefix: redis.prefix })),
+    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+    LIMITS,
   );
   life.add('job queues', { stop: () => queues.close().catch(() => {}) });
   return queues;
@@ -136,6 +136,7 @@ function createCampaigns(
       aliveMs: () => shards.home.watch.aliveMs,
     }),
     queues,
+    shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
     commitsOf: (product, bucket) => shards.of(product, bucket).commits,
     buckets: new CampaignBuckets(database),
     acknowledgements,
@@ -180,7 +181,7 @@ function createCodeRoutes(
 function createWebhookRoutes(
   { config, database, clock, metrics, log }: Core,
   { auth: { apiKeys } }: Guards,
-  campaigns: CampaignsTable,
+  { table: campaigns, queues }: { table: CampaignsTable; queues: JobQueues },
 ): Route[] {
   const webhooks = new Webhooks({
     database,
@@ -189,6 +190,7 @@ function createWebhookRoutes(
     parking: new WebhookParking(database),
     attempts: new WebhookAttempts(database),
     campaigns,
+    queues,
     clock,
     source: config.eventSource,
     limits: { ...LIMITS, allowPrivate: config.webhookAllowPrivate, maxEndpoints: LIMITS.webhookEndpoints },

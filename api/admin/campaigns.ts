@@ -36,7 +36,9 @@ export type CampaignsDeps = {
   sales: Sales;
   buckets: CampaignBuckets;
   placement: Pick<CampaignPlacement, 'place' | 'untilKnown'>;
-  queues: JobQueues;
+  queues: Pick<JobQueues, 'add'>;
+  /** The shard of the first bucket. */
+  shardOf: (product: ProductId) => number;
   commitsOf: (product: ProductId, bucket: number) => CommitWatermark;
   acknowledgements: Acknowledgements;
   codes: CodesTable;
@@ -340,10 +342,10 @@ export class Campaigns {
     return commitsOf(product, bucket).committed(journalId, limits.operatorCommitWaitMs);
   }
 
-  /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */
+  /** Queues a promotion. Errors are ignored, because the queue `expire` promotes as well, only later. */
   async #promote(product: ProductId): Promise<void> {
-    const id = `promote-${product.replaceAll(':', '_')}-${Date.now()}`;
-    await this.deps.queues.add('promote', id, { productId: product }).catch(() => {});
+    const { queues, shardOf } = this.deps;
+    await queues.add('promote', { productId: product }, shardOf(product)).catch(() => {});
   }
 }
 

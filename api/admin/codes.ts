@@ -108,7 +108,7 @@ export class Codes {
 
   /** Queues the job. During an outage of Redis, a worker finds it in Postgres. */
   async #wake(job: CodeJob): Promise<void> {
-    await this.deps.queues.add('codes', `${job.id}-0`, { jobId: job.id }).catch(() => {});
+    await this.deps.queues.add('codes', { jobId: job.id }).catch(() => {});
   }
 }
 

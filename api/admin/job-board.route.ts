@@ -3,8 +3,9 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { QUEUES } from '../../shared/contracts/jobs.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { JobQueues } from '../../shared/queues/queues.js';
+import type { JobQueues, OneQueue } from '../../shared/queues/queues.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -74,10 +75,26 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   ];
 }
 
+/** Shows each job in words instead of its data: what it does, and what is left to do. */
+function adapterOf({ name, queue }: OneQueue): BullMQAdapter {
+  const adapter = new BullMQAdapter(queue, { readOnlyMode: true });
+  adapter.setFormatter('name', ({ data }) => (QUEUES[name].words as (data: unknown) => string)(data));
+  adapter.setFormatter('progress', progressInWords);
+  return adapter;
+}
+
+/** The backlog of the journal, which a job of the queue `persist` reports. */
+function progressInWords(progress: unknown): unknown {
+  const { entries, oldest_seconds } = (progress ?? {}) as { entries?: number; oldest_seconds?: number };
+  if (entries === undefined || oldest_seconds === undefined) return progress;
+  if (entries === 0) return 'No entry waits';
+  return `${entries.toLocaleString('en')} entries wait, the oldest for ${oldest_seconds} s`;
+}
+
 function createBoard(queues: JobQueues): Board {
   const serverAdapter = new ExpressAdapter().setBasePath(PATH);
   createBullBoard({
-    queues: queues.all().map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+    queues: queues.all().map(adapterOf),
     serverAdapter,
     options: { uiConfig: { boardTitle: 'Doorbuster', hideRedisDetails: true } },
   });

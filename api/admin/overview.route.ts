@@ -13,7 +13,7 @@ import { campaignData, statsData } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
 import { lineData, lineLimit, lineView } from './line.contract.js';
 import { filterOf, listCursor, listFields } from './list.contract.js';
-import type { CampaignNow, OverviewReader } from './overview.js';
+import type { CampaignNow, OverviewReader, QueueSummary } from './overview.js';
 import type { Totals } from './totals.js';
 
 const query = z.object({
@@ -25,7 +25,14 @@ const query = z.object({
 });
 
 const { journal_backlog, oldest_unpersisted_seconds } = statsData.shape;
-const counts = z.object({ waiting: z.int(), active: z.int(), delayed: z.int(), failed: z.int() });
+const queueData = z.object({
+  waiting: z.int(),
+  active: z.int(),
+  delayed: z.int(),
+  failed: z.int(),
+  oldest_seconds: z.number().nullable().describe('how long the oldest job waits; null = none waits'),
+  reason: z.string().nullable().describe('why the last attempt of that job failed; null = it did not fail'),
+});
 const campaignNow = statsData.omit({ journal_backlog: true, oldest_unpersisted_seconds: true }).extend({
   id: z.uuid(),
   name: z.string(),
@@ -55,8 +62,8 @@ const overviewData = z.object({
   time: z.iso.datetime().describe('time by the clock of Redis'),
   journal_backlog,
   oldest_unpersisted_seconds,
-  relay: z.string().nullable().describe('the worker that writes the journal to Postgres; null = none'),
-  queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, counts]))),
+  workers: z.array(z.string()).describe('names of the workers that are alive'),
+  queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, queueData]))).describe('of all shards'),
   campaigns: z.array(campaignNow).describe('in the order of `sort`'),
   totals: totalsData.nullable().describe('over all campaigns; units as Postgres has them. null = with `campaign`'),
   next: z.int().nullable().describe('`cursor` of the next page; null = this is the last one'),
@@ -96,8 +103,8 @@ export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): 
         time: new Date(now.timeMs).toISOString(),
         journal_backlog: now.journal.entries,
         oldest_unpersisted_seconds: now.journal.oldestSeconds,
-        relay: now.relay,
-        queues: now.queues,
+        workers: now.workers,
+        queues: Object.fromEntries(QUEUE_NAMES.map((name) => [name, queueView(now.queues[name])])),
         campaigns: now.campaigns.map(view),
         totals: now.totals && totalsView(now.totals),
         next: now.next,
@@ -106,6 +113,10 @@ export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): 
       });
     },
   );
+}
+
+function queueView({ oldestSeconds, ...queue }: QueueSummary): z.input<typeof queueData> {
+  return { ...queue, oldest_seconds: oldestSeconds === null ? null : Math.round(oldestSeconds) };
 }
 
 function totalsView({ confirmedPerSecond, ...totals }: Totals): z.input<typeof totalsData> {

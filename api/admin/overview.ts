@@ -5,11 +5,11 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { type CampaignPause, lastPauses } from '../../shared/postgres/audit-log.js';
 import { type CampaignFilter, nextCursor } from '../../shared/postgres/campaign-list.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { liveWorkers } from '../../shared/postgres/live-workers.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { JobQueues } from '../../shared/queues/queues.js';
+import type { JobCounts, JobQueues, QueueState } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { Campaigns } from './campaigns.js';
 import type { Totals, TotalsReader } from './totals.js';
@@ -25,12 +25,14 @@ export type CampaignNow = {
   /** null = not paused, or the pause is not in Postgres yet. */
   pause: CampaignPause | null;
 };
+/** The queue of all shards: `oldestSeconds` and `reason` of the job that has waited longest. */
+export type QueueSummary = JobCounts & Pick<QueueState, 'oldestSeconds' | 'reason'>;
 export type Overview = {
   timeMs: number;
   journal: { entries: number; oldestSeconds: number };
-  /** The workers that relay the journals; null = none relays some of them, for the last five seconds. */
-  relay: string | null;
-  queues: Record<QueueName, Awaited<ReturnType<JobQueues['counts']>>>;
+  /** Names of the workers that are alive. */
+  workers: string[];
+  queues: Record<QueueName, QueueSummary>;
   campaigns: CampaignNow[];
   /** null = the overview of one campaign, or the last page */
   next: number | null;
@@ -44,7 +46,7 @@ export type OverviewDeps = {
   redemptions: RedemptionsTable;
   sales: Pick<Sales, 'stock'>;
   queues: JobQueues;
-  shards: readonly { index: number; journal: Journal; relay: Pick<RelayLease, 'currentHolder'> }[];
+  shards: readonly { index: number; journal: Journal }[];
   clock: RedisClock;
   totals: TotalsReader;
 };
@@ -67,10 +69,10 @@ export class OverviewReader {
   }
 
   async #around(campaigns: readonly StoredCampaign[], next: number | null, totals: Totals | null): Promise<Overview> {
-    const [now, backlogs, relay, queues] = await Promise.all([
+    const [now, backlogs, workers, queues] = await Promise.all([
       this.#live(campaigns),
       this.#eachShard(({ journal }) => journal.backlog()),
-      this.#relay(),
+      liveWorkers(this.deps.table.database),
       this.#queues(),
     ]);
     const timeMs = this.deps.clock.nowMs();
@@ -81,18 +83,12 @@ export class OverviewReader {
         entries: backlogs.reduce((sum, { entries }) => sum + entries, 0),
         oldestSeconds: Math.max(0, Math.round(timeMs - oldestMs) / 1000),
       },
-      relay,
+      workers,
       queues,
       campaigns: now,
       next,
       totals,
     };
-  }
-
-  async #relay(): Promise<string | null> {
-    const holders = await this.#eachShard(({ relay }) => relay.currentHolder());
-    const isHeld = holders.length === this.deps.shards.length && !holders.includes(null);
-    return isHeld ? [...new Set(holders)].join(', ') : null;
   }
 
   /**
@@ -136,13 +132,18 @@ export class OverviewReader {
   }
 
   async #queues(): Promise<Overview['queues']> {
-    try {
-      const counts = await Promise.all(
-        QUEUE_NAMES.map(async (name) => [name, await this.deps.queues.counts(name)] as const),
-      );
-      return Object.fromEntries(counts) as Overview['queues'];
-    } catch (error) {
-      throw EngineUnavailable.from('redis', error);
-    }
+    const states = await this.deps.queues.states(this.deps.clock.nowMs());
+    const summaries = QUEUE_NAMES.map((name) => [name, summed(states.filter((state) => state.name === name))] as const);
+    return Object.fromEntries(summaries) as Overview['queues'];
   }
+}
+
+function summed(states: readonly QueueState[]): QueueSummary {
+  const sum = (of: keyof JobCounts) => states.reduce((total, state) => total + state[of], 0);
+  const [oldest] = states.toSorted((a, b) => (b.oldestSeconds ?? -1) - (a.oldestSeconds ?? -1));
+  return {
+    ...{ waiting: sum('waiting'), active: sum('active'), delayed: sum('delayed'), failed: sum('failed') },
+    oldestSeconds: oldest?.oldestSeconds ?? null,
+    reason: oldest?.reason ?? null,
+  };
 }

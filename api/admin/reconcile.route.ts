@@ -1,6 +1,6 @@
-import { uuidv7 } from 'uuidv7';
 import { z } from 'zod';
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
@@ -78,9 +78,10 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
       const operator = apiKeys.require(req, 'admin');
       await requireNoFields(req);
       const campaign = await campaigns.find(validate(params, req.params).id);
-      const answerTo = uuidv7();
-      await queues.add('reconcile', answerTo, { productId: campaign.productId, answerTo });
-      const result = (await answers.wait(answerTo, limits.reconcileAnswerMs)) as Reconciliation | null;
+      // A request during a comparison of the campaign gets the result of that comparison.
+      const job = await queues.add('reconcile', { productId: campaign.productId });
+      if (job === null) throw new Problem('temporarily_unavailable', 'Too many comparisons wait. Try again later.');
+      const result = (await answers.wait(job, limits.reconcileAnswerMs)) as Reconciliation | null;
       await writeAudit(database, {
         actor: operator,
         action: 'campaign.reconcile',

@@ -9,6 +9,7 @@ import type { WebhookAttempt, WebhookAttempts } from '../../shared/postgres/webh
 import type { Backlog, WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import type { WebhookParking } from '../../shared/postgres/webhook-parking.js';
 import type { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
 import { EndpointConnection, type PostLimits } from '../../shared/webhooks/endpoint-connection.js';
 import { endpointHostProblem, endpointUrlProblem } from '../../shared/webhooks/public-address.js';
 import { sendEvent } from '../../shared/webhooks/send-event.js';
@@ -28,6 +29,7 @@ export type WebhooksDeps = {
   campaigns: Pick<CampaignsTable, 'find'>;
   clock: { nowMs(): number };
   source: string;
+  queues: Pick<JobQueues, 'add'>;
   limits: PostLimits & { allowPrivate: boolean; maxEndpoints: number };
 };
 
@@ -91,6 +93,7 @@ export class Webhooks {
       return endpoint;
     });
     if (!changed) throw notFound();
+    await this.#deliver(id);
     return this.#state(changed);
   }
 
@@ -110,7 +113,7 @@ export class Webhooks {
       throw new Problem('webhook_disabled', `The endpoint is disabled: ${endpoint.disabledReason}.`);
     const wanted =
       'event_id' in body ? { eventId: body.event_id } : { from: new Date(body.from), to: new Date(body.to) };
-    return this.deps.database.transaction(async (client) => {
+    const replayed = await this.deps.database.transaction(async (client) => {
       const events = await this.deps.replays.request(endpoint, wanted, client);
       if (events === 0 && 'event_id' in body)
         throw new Problem(
@@ -120,6 +123,13 @@ export class Webhooks {
       await audit(client, operator, 'webhook.replay', null, { endpoint_id: id, ...body, events });
       return events;
     });
+    await this.#deliver(id);
+    return replayed;
+  }
+
+  /** Queues a delivery. Errors are ignored, because the sweep `publish` finds the endpoint as well, only later. */
+  async #deliver(endpointId: string): Promise<void> {
+    await this.deps.queues.add('deliver', { endpointId }).catch(() => {});
   }
 
   /** Attempts to deliver events, newest first. @param before number of the last attempt of the page before */

@@ -1,36 +1,33 @@
 import { Chart } from './chart.js';
 import { card, el, write } from './elements.js';
-import type { Overview, QueueCounts } from './overview.js';
+import type { Overview, QueueNow } from './overview.js';
 import { onlyFor } from './role.js';
 import type { View } from './view.js';
 import { count, seconds, worryOf } from './words.js';
 
-/** The purpose of each queue and sweep, in the order in which a promise passes through them. */
+/** The purpose of each queue, in the order in which a promise passes through them. */
 const QUEUES: Record<string, string> = {
   persist: 'writes the journal to Postgres',
-  expire: 'expires reservations that were not paid in time',
+  expire: 'expires reservations that were not paid in time, and maintains the lines',
   promote: 'promotes waiting users to free units',
-  schedule: 'starts and ends campaigns by their times',
-  reconcile: 'compares Redis with Postgres',
-  publish: 'publishes events to the stream',
   deliver: 'delivers events to webhooks',
   codes: 'generates and imports codes',
-  velocity: 'pauses campaigns that promise far more than usual',
-  prune: 'deletes old records',
+  reconcile: 'compares a campaign in Redis with Postgres',
+  sweeps: 'runs schedules, comparisons and clean-ups at intervals',
 };
-const COUNTS = ['waiting', 'active', 'delayed', 'failed'] as const satisfies (keyof QueueCounts)[];
+const COUNTS = ['waiting', 'active', 'delayed', 'failed'] as const satisfies (keyof QueueNow)[];
 
 /** Shows how far Postgres is behind, and the work of the workers. */
 export function healthView(): View {
   const verdict = el('p', { class: 'reason' });
-  const facts = { relay: el('dd', { class: 'name' }), backlog: el('dd'), oldest: el('dd') };
+  const facts = { workers: el('dd', { class: 'name' }), backlog: el('dd'), oldest: el('dd') };
   const charts = [
     new Chart('backlog', 'Journal backlog', [{ name: 'entries', colour: 'held', text: count }]),
     new Chart('oldest', 'Oldest unpersisted', [{ name: 'age', colour: 'waiting', text: seconds }]),
   ] as const;
   const cells = new Map<string, HTMLElement[]>();
   const rows = Object.entries(QUEUES).map(([name, purpose]) => {
-    const own = COUNTS.map(() => el('td', { class: 'number' }));
+    const own = [...COUNTS, 'oldest'].map(() => el('td', { class: 'number' }));
     cells.set(name, own);
     return el('tr', {}, el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose)), ...own);
   });
@@ -50,7 +47,7 @@ export function healthView(): View {
       el(
         'dl',
         { class: 'tiles three' },
-        el('div', {}, el('dt', {}, 'Worker that writes'), facts.relay),
+        el('div', {}, el('dt', {}, 'Workers'), facts.workers),
         el('div', {}, el('dt', {}, 'Backlog'), facts.backlog),
         el('div', {}, el('dt', {}, 'Oldest unpersisted'), facts.oldest),
       ),
@@ -70,7 +67,7 @@ export function healthView(): View {
             'tr',
             {},
             el('th', { scope: 'col' }, 'Queue'),
-            ...['Waiting', 'Active', 'Planned', 'Failed'].map((head) =>
+            ...['Waiting', 'Active', 'Delayed', 'Failed', 'Oldest'].map((head) =>
               el('th', { scope: 'col', class: 'number' }, head),
             ),
           ),
@@ -88,24 +85,30 @@ export function healthView(): View {
       const worry = worryOf(now);
       write(verdict, worry || 'Everything is in order: promises are persisted to Postgres within moments.');
       verdict.classList.toggle('bad', worry !== '');
-      write(facts.relay, now.relay ?? 'none');
+      write(facts.workers, now.workers.join(', ') || 'none');
       write(facts.backlog, count(now.journal_backlog));
       write(facts.oldest, seconds(now.oldest_unpersisted_seconds));
       const atMs = Date.parse(now.time);
       charts[0].add(atMs, [now.journal_backlog]);
       charts[1].add(atMs, [now.oldest_unpersisted_seconds]);
-      for (const [name, counts] of Object.entries(now.queues)) {
-        for (const [i, kind] of COUNTS.entries()) {
-          const cell = cells.get(name)?.[i];
-          if (!cell) continue;
-          write(cell, count(counts[kind]));
-          cell.classList.toggle('nothing', counts[kind] === 0);
-          cell.classList.toggle('bad', kind === 'failed' && counts[kind] > 0);
-        }
-      }
+      for (const [name, queue] of Object.entries(now.queues)) showQueue(cells.get(name) ?? [], queue);
     },
     close() {
       for (const chart of charts) chart.close();
     },
   };
+}
+
+function showQueue(cells: readonly HTMLElement[], queue: QueueNow): void {
+  for (const [i, kind] of COUNTS.entries()) {
+    const cell = cells[i];
+    if (!cell) continue;
+    write(cell, count(queue[kind]));
+    cell.classList.toggle('nothing', queue[kind] === 0);
+    cell.classList.toggle('bad', kind === 'failed' && queue[kind] > 0);
+  }
+  const oldest = cells[COUNTS.length];
+  if (!oldest) return;
+  write(oldest, queue.oldest_seconds === null ? '–' : seconds(queue.oldest_seconds));
+  oldest.classList.toggle('nothing', queue.oldest_seconds === null);
 }

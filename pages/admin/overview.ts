@@ -38,13 +38,22 @@ export type LineNow = {
   reason: string;
   head: { position: number | null; user_id: string; qty: number; since: string }[];
 };
-export type QueueCounts = { waiting: number; active: number; delayed: number; failed: number };
+export type QueueNow = {
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+  /** null = no job waits */
+  oldest_seconds: number | null;
+  /** Why the last attempt of the oldest job failed; null = it did not. */
+  reason: string | null;
+};
 export type Overview = {
   time: string;
   journal_backlog: number;
   oldest_unpersisted_seconds: number;
-  relay: string | null;
-  queues: Record<string, QueueCounts>;
+  workers: string[];
+  queues: Record<string, QueueNow>;
   campaigns: CampaignNow[];
   totals: Totals | null;
   next: number | null;

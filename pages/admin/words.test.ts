@@ -50,7 +50,7 @@ const overview = (fields: Partial<Overview> = {}): Overview => ({
   time: NOW,
   journal_backlog: 0,
   oldest_unpersisted_seconds: 0,
-  relay: 'worker-1',
+  workers: ['worker-1'],
   queues: {},
   campaigns: [],
   totals: null,
@@ -107,7 +107,7 @@ test('reports a missing worker first, then a Postgres that is behind, else nothi
   expect(worryOf(overview({ oldest_unpersisted_seconds: 95, journal_backlog: 1_200 }))).toMatch(
     /95\.0 s behind, with 1,200 entries/,
   );
-  expect(worryOf(overview({ relay: null, oldest_unpersisted_seconds: 95 }))).toMatch(/^No worker/);
+  expect(worryOf(overview({ workers: [], oldest_unpersisted_seconds: 95 }))).toMatch(/^No worker is alive/);
 });
 
 test('names the engine that is away in an outage', () => {

@@ -111,13 +111,16 @@ export function reasonText({ reason, free, head, waiting }: LineNow): string {
 const BACKLOG_WORRIES_SECONDS = 10;
 
 /** The most important problem for the person on call; "" = none. */
-export function worryOf({ relay, journal_backlog, oldest_unpersisted_seconds }: Overview): string {
-  if (relay === null)
-    return `No worker writes to Postgres: ${count(journal_backlog)} entries wait in the journal, and overdue units are not returned. Start a worker.`;
+export function worryOf({ workers, queues, journal_backlog, oldest_unpersisted_seconds }: Overview): string {
+  if (workers.length === 0)
+    return `No worker is alive: ${count(journal_backlog)} entries wait in the journal, and overdue units are not returned. Start a worker.`;
   if (oldest_unpersisted_seconds > BACKLOG_WORRIES_SECONDS)
-    return `Postgres is ${seconds(oldest_unpersisted_seconds)} behind, with ${count(journal_backlog)} entries in the journal. The sale goes on; check the worker and Postgres.`;
+    return `Postgres is ${seconds(oldest_unpersisted_seconds)} behind, with ${count(journal_backlog)} entries in the journal. The sale goes on; ${whyBehind(queues.persist?.reason ?? null)}`;
   return '';
 }
+
+const whyBehind = (reason: string | null): string =>
+  reason === null ? 'check the worker and Postgres.' : `the last attempt failed: ${reason}`;
 
 export type Readiness = { checks: Record<string, { ok: boolean; detail: string }> };
 

@@ -83,18 +83,27 @@ export const LIMITS = {
    * entries.
    */
   gatherMs: 50,
+  /** How long a job of the queue `persist` drains its journal before the next one goes on, and how long it waits for entries. */
+  drainRunMs: 5_000,
+  drainIdleMs: 2_000,
+  /** After this time without a commit a worker persists without a job, and then at most every `stuckRetryMs`. */
+  stuckAfterMs: 3_000,
+  stuckRetryMs: 5_000,
   /** Reservations ended by one script call. */
   sweepBatch: 100,
   /** Users promoted by one script call, which blocks Redis for 2 ms at most. Larger batches save nothing. */
   promoteBatch: 50,
   /**
-   * How often overdue reservations are looked for. A reservation expires later than its deadline by this at most, plus
-   * one batch.
+   * How often each worker checks what is overdue. A reservation expires later than its deadline by this at most, plus
+   * one job and one batch.
    */
-  sweepEveryMs: 250,
-  /** How often lines are maintained, and users of each kind in one call: about 2 ms of Redis. */
-  tendEveryMs: 250,
+  deadlinesEveryMs: 250,
+  /** A worker expires reservations without a job if they are overdue by this. */
+  overdueMs: 1_500,
+  /** Users of each kind in one call that maintains a line: about 2 ms of Redis. */
   tendBatch: 200,
+  /** A queue with as many jobs takes no more. Their work is found again by sweeps. */
+  queueJobs: 1_000,
   /** How long free units are kept for a user who wants more units than are free; then the users behind are served. */
   groupWaitMs: 30_000,
   /**

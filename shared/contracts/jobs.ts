@@ -1,29 +1,110 @@
-/**
- * Every BullMQ queue with the data of its jobs. The table of processors in worker/processors.ts must have an entry for
- * each.
- */
-export type Jobs = {
-  /** Promotes waiting users of one campaign to free units. */
-  promote: { productId: string };
-  /**
-   * Compares Redis with Postgres: one campaign unit by unit, or without `productId` all live campaigns by their
-   * counters.
-   */
-  reconcile: { productId?: string; answerTo?: string };
-  /** Sends one webhook endpoint the events that it has not received. */
-  deliver: { endpointId: string };
-  /** Continues a generation or import of codes; without `jobId`, finds jobs that no worker is processing. */
-  codes: { jobId?: string };
-};
-export type QueueName = keyof Jobs;
-export const QUEUE_NAMES = ['promote', 'reconcile', 'deliver', 'codes'] as const satisfies readonly QueueName[];
+import type { Reconciliation } from './reconciliation.js';
+
+/** Data of the jobs of a queue, and what a finished job returns. */
+type Work<Data, Result = void> = { data: Data; result: Result };
 
 /**
- * Sweeps over the campaigns of one shard, which workers run at intervals and without a queue (worker/sweeps/sweeps.ts).
+ * Every BullMQ queue with the data and the result of its jobs. A queue without a processor in worker/processors.ts does
+ * not compile. A job only names work: what is to be done is in the journal, in Postgres or in the records of a
+ * campaign. So a job that runs twice does no harm, and a lost one is added again.
  */
-export type ShardSweepName = 'expire' | 'tend' | 'schedule' | 'velocity' | 'archive';
-/** Sweeps over what belongs to no shard. */
-export type HomeSweepName = 'publish' | 'codes' | 'reconcile' | 'prune' | 'minutes';
-/** A sweep that runs only where it is set up: notifications by Web Push. */
-export type OptionalSweepName = 'push';
-export type SweepName = ShardSweepName | HomeSweepName | OptionalSweepName;
+export type Jobs = {
+  /** Drains the journal of a shard to Postgres. `upTo` is the entry that the job was added for, for people. */
+  persist: Work<{ shard: number; upTo: string }, { entries: number; batches: number }>;
+  /** Expires overdue reservations and maintains the lines of campaigns of a shard. */
+  expire: Work<{ shard: number; products: readonly string[] }, { expired: number; promoted: number; left: number }>;
+  /** Promotes waiting users of a campaign to free units. */
+  promote: Work<{ productId: string }, { promoted: number }>;
+  /** Sends a webhook endpoint the events that it has not received. */
+  deliver: Work<{ endpointId: string }>;
+  /** Continues a generation or import of codes. */
+  codes: Work<{ jobId: string }>;
+  /** Compares a campaign in Redis with Postgres, unit by unit. */
+  reconcile: Work<{ productId: string }, Reconciliation | null>;
+  /** Runs a sweep, and itself again at the interval of the sweep. */
+  sweeps: Work<{ sweep: SweepName }>;
+};
+export type QueueName = keyof Jobs;
+export type JobData<Name extends QueueName> = Jobs[Name]['data'];
+export type JobResult<Name extends QueueName> = Jobs[Name]['result'];
+
+/** Periodic work over all shards and over what belongs to no shard. `push` runs only where Web Push is set up. */
+export const SWEEP_NAMES = [
+  'schedule',
+  'publish',
+  'velocity',
+  'codes',
+  'archive',
+  'reconcile',
+  'prune',
+  'minutes',
+  'push',
+] as const;
+export type SweepName = (typeof SWEEP_NAMES)[number];
+
+/**
+ * `home`: one queue, on the server of the home shard. `each`: one queue for each shard, on the server of that shard, so
+ * that a shard that is away holds up its own campaigns only.
+ *
+ * `again`: whether a job that is added during a run of the same work runs after it. Otherwise it is dropped, because
+ * its work is found again.
+ *
+ * `jobs`: `few` = there are no more identities than shards or sweeps.
+ */
+type About<Name extends QueueName> = {
+  where: 'home' | 'each';
+  again: boolean;
+  jobs: 'few' | 'many';
+  /** Names the work. A queue has one active and at most one next job with the same identity. */
+  identity: (data: JobData<Name>) => string;
+  /** What the job does, for the dashboard. */
+  words: (data: JobData<Name>) => string;
+};
+
+export const QUEUES: { readonly [Name in QueueName]: About<Name> } = {
+  persist: {
+    ...{ where: 'each', again: true, jobs: 'few' },
+    identity: () => 'journal',
+    words: ({ shard }) => `Write the journal of shard ${shard} to Postgres`,
+  },
+  expire: {
+    ...{ where: 'each', again: false, jobs: 'few' },
+    identity: () => 'deadlines',
+    words: ({ shard, products }) => `End what is overdue in shard ${shard}: ${listed(products)}`,
+  },
+  promote: {
+    ...{ where: 'each', again: true, jobs: 'many' },
+    identity: ({ productId }) => productId,
+    words: ({ productId }) => `Promote users who wait for ${productId}`,
+  },
+  deliver: {
+    ...{ where: 'home', again: true, jobs: 'many' },
+    identity: ({ endpointId }) => endpointId,
+    words: ({ endpointId }) => `Deliver events to the webhook endpoint ${endpointId}`,
+  },
+  codes: {
+    ...{ where: 'home', again: true, jobs: 'many' },
+    identity: ({ jobId }) => jobId,
+    words: ({ jobId }) => `Issue the codes of job ${jobId}`,
+  },
+  reconcile: {
+    ...{ where: 'home', again: false, jobs: 'many' },
+    identity: ({ productId }) => productId,
+    words: ({ productId }) => `Compare ${productId} in Redis with Postgres`,
+  },
+  sweeps: {
+    ...{ where: 'home', again: false, jobs: 'few' },
+    identity: ({ sweep }) => sweep,
+    words: ({ sweep }) => `Sweep: ${sweep}`,
+  },
+};
+export const QUEUE_NAMES = Object.keys(QUEUES) as readonly QueueName[];
+
+/** Name of the queue of a shard in Redis and on the dashboard: `persist`, `persist-1`, `persist-2` … */
+export const queueOf = (name: QueueName, shard: number): string => (shard === 0 ? name : `${name}-${shard}`);
+
+function listed(products: readonly string[]): string {
+  const [first, ...others] = products;
+  if (first === undefined) return 'nothing';
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
+}

@@ -58,10 +58,6 @@ export class Metrics {
     'journal_rejects_total',
     'Journal entries that Postgres rejected; an operator must look at each',
   );
-  readonly relayFailures = this.#counter(
-    'relay_failures_total',
-    'Failed attempts to persist the journal; they are retried',
-  );
   readonly journalGap = new Gauge({
     name: `${PREFIX}journal_gap`,
     help: '1 while Postgres lacks journal entries of a shard that it had committed, and none of them is persisted',
@@ -91,6 +87,15 @@ export class Metrics {
   readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', [
     'queue',
   ]);
+  readonly queueRepairs = this.#counter('queue_repairs_total', 'Repairs of queues by workers, by kind', [
+    'queue',
+    'repair',
+  ]);
+  readonly queueFallbacks = this.#counter(
+    'queue_fallbacks_total',
+    'Work that a worker did without a job, because the queue was full or did not run it',
+    ['queue'],
+  );
 
   readonly codesIssued = this.#counter('codes_issued_total', 'Codes generated or imported', ['kind']);
   readonly eventsPublished = this.#counter('events_published_total', 'Events appended to the stream');

@@ -1,148 +1,150 @@
-import { type Job, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
+import { type JobType, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { type Jobs, QUEUE_NAMES, type QueueName } from '../contracts/jobs.js';
+import { type JobData, QUEUE_NAMES, QUEUES, type QueueName, queueOf, type SweepName } from '../contracts/jobs.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
 
+/** The server of a shard: a connection for BullMQ, and the prefix of the keys of the shard. */
+export type QueueServer = { connection: Redis; shardPrefix: string };
+
+export type JobCounts = { waiting: number; active: number; delayed: number; failed: number };
+
 /**
- * A job is retried until it succeeds. The number of attempts is unlimited, and the pause between them stays short, so
- * that work resumes within seconds after an outage of Redis or Postgres.
+ * `oldestSeconds`: since when the job that has waited longest waits; null = no job waits. `reason`: why the last attempt
+ * of a job that waits failed; null = none failed.
  */
-const UNTIL_DONE: JobsOptions = {
-  attempts: Number.MAX_SAFE_INTEGER,
-  backoff: { type: 'untilDone' },
-  removeOnComplete: true,
-  removeOnFail: { count: 1_000 },
+export type QueueState = JobCounts & {
+  name: QueueName;
+  queue: string;
+  oldestSeconds: number | null;
+  reason: string | null;
 };
-const RETRY_MAX_MS = 1_000;
-/** How long a job worker pauses when Redis is full. */
-const REST_MS = 1_000;
-/** Sweeps that earlier versions scheduled as repeated jobs. */
-const EARLIER_INTERVALS = [
-  'expire',
-  'tend',
-  'schedule',
-  'reconcile',
-  'publish',
-  'codes',
-  'prune',
-  'velocity',
-  'archive',
-] as const;
 
-/** The pause before an attempt: doubles from 50 ms up to one second. */
-export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
+export type OneQueue = { name: QueueName; shard: number; queue: Queue; redis: Redis };
 
-/** Adds jobs, typed by queue. */
+/** How many finished jobs the dashboard keeps. A finished job of another queue says nothing that the log does not. */
+const KEPT: Partial<Record<QueueName, number>> = { persist: 20, expire: 20 };
+/** How long the number of jobs of a queue counts as known. */
+const COUNT_FRESH_MS = 1_000;
+
+/** Adds jobs, typed by queue, and reads the state of the queues. */
 export class JobQueues {
-  readonly #queues: { [Name in QueueName]: Queue };
-  readonly #make: (name: string) => Queue;
+  readonly #all: readonly OneQueue[];
+  /** Queue → number of its jobs, and when it was read (monotonic, ms). */
+  readonly #counted = new Map<string, { jobs: number; at: number }>();
 
-  /** @param shardPrefix of the home shard, to whose server the connection goes */
-  constructor(connection: Redis, shardPrefix: string, onError: (queue: QueueName, error: Error) => void) {
-    this.#make = (name) => {
-      const queue = new Queue(name, {
-        connection,
-        prefix: bullmqPrefix(shardPrefix),
-        defaultJobOptions: UNTIL_DONE,
-        streams: { events: { maxLen: 1_000 } },
-      });
-      queue.on('error', (error) => onError(name as QueueName, error));
-      return queue;
-    };
-    this.#queues = Object.fromEntries(QUEUE_NAMES.map((name) => [name, this.#make(name)])) as {
-      [Name in QueueName]: Queue;
-    };
-  }
-
-  /** @param id adding a second job with the same id has no effect until the first job is done */
-  async add<Name extends QueueName>(name: Name, id: string, data: Jobs[Name]): Promise<void> {
-    await this.#queues[name].add(name, data, { jobId: id });
+  /**
+   * @param servers by shard
+   * @param limits `queueJobs`: a queue with as many jobs takes no more
+   */
+  constructor(
+    servers: readonly QueueServer[],
+    onError: (queue: string, error: Error) => void,
+    readonly limits: { queueJobs: number },
+  ) {
+    this.#all = QUEUE_NAMES.flatMap((name) =>
+      (QUEUES[name].where === 'home' ? servers.slice(0, 1) : servers).map((server, shard) => {
+        const queue = openQueue(name, shard, server);
+        queue.on('error', (error) => onError(queue.name, error));
+        return { name, shard, queue, redis: server.connection };
+      }),
+    );
   }
 
   /**
-   * Removes the repeated jobs of earlier versions, which scheduled sweeps as jobs. A running worker of such a version
-   * adds its jobs again.
+   * Adds a job, unless a job of the same identity waits. A queue that is full takes no job, because sweeps find its
+   * work again.
+   * @param shard of the queue, for a queue that each shard has
+   * @returns id of the job that does the work; null = the queue is full
    */
-  async removeIntervals(): Promise<void> {
-    for (const name of EARLIER_INTERVALS) {
-      const queue = this.#queues[name as QueueName] ?? this.#make(name);
-      await queue.removeJobScheduler(name);
-      if (!(name in this.#queues)) await queue.close();
-    }
+  async add<Name extends QueueName>(name: Name, data: JobData<Name>, shard = 0): Promise<string | null> {
+    const { queue } = this.#of(name, shard);
+    const { again, identity, jobs } = QUEUES[name];
+    if (jobs === 'many' && (await this.#isFull(queue))) return null;
+    const id = identity(data);
+    // A sweep is one job for good, which moves itself. A fixed id keeps it one.
+    const options = name === 'sweeps' ? { jobId: id } : { deduplication: { id, keepLastIfActive: again } };
+    const job = await queue.add(name, data, options);
+    return job.id ?? null;
+  }
+
+  /** Makes the next run of a sweep begin now. */
+  async bringForward(sweep: SweepName): Promise<void> {
+    // It may be running, or another worker has brought it forward.
+    await (await this.#of('sweeps', 0).queue.getJob(sweep))?.promote().catch(() => {});
   }
 
   /**
-   * Retries all delayed jobs now. No pause is longer than a second, so a delayed job is due soon, or a change of the
-   * system time has delayed it.
+   * The state of every queue of every shard that responds.
+   * @param nowMs by the clock of the processes
+   * @throws EngineUnavailable if none responds
    */
-  async retryNow(): Promise<void> {
-    await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].promoteJobs()));
+  async states(nowMs: number): Promise<QueueState[]> {
+    const results = await Promise.allSettled(this.#all.map((one) => stateOf(one, nowMs)));
+    const states = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    if (states.length > 0) return states;
+    throw EngineUnavailable.from('redis', (results[0] as PromiseRejectedResult).reason);
   }
 
-  async counts(name: QueueName): Promise<{ waiting: number; active: number; delayed: number; failed: number }> {
-    const counts = await this.#queues[name].getJobCounts('waiting', 'active', 'delayed', 'failed');
-    return {
-      waiting: counts.waiting ?? 0,
-      active: counts.active ?? 0,
-      delayed: counts.delayed ?? 0,
-      failed: counts.failed ?? 0,
-    };
-  }
-
-  /** All queues, for the dashboard. Jobs must be added with `add`. */
-  all(): Queue[] {
-    return QUEUE_NAMES.map((name) => this.#queues[name]);
+  /** All queues, for the dashboard and the upkeep. Jobs must be added with `add`. */
+  all(): readonly OneQueue[] {
+    return this.#all;
   }
 
   async close(): Promise<void> {
-    await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].close()));
+    await Promise.all(this.#all.map(({ queue }) => queue.close()));
+  }
+
+  #of(name: QueueName, shard: number): OneQueue {
+    const found = this.#all.find((one) => one.name === name && one.shard === shard);
+    if (!found) throw new RangeError(`there is no queue ${queueOf(name, shard)}`);
+    return found;
+  }
+
+  async #isFull(queue: Queue): Promise<boolean> {
+    const known = this.#counted.get(queue.name);
+    if (known && performance.now() - known.at < COUNT_FRESH_MS) return known.jobs >= this.limits.queueJobs;
+    const { waiting, active, delayed } = await countsOf(queue);
+    const jobs = waiting + active + delayed;
+    this.#counted.set(queue.name, { jobs, at: performance.now() });
+    return jobs >= this.limits.queueJobs;
   }
 }
 
-export type Processor<Name extends QueueName> = (data: Jobs[Name]) => Promise<void>;
-
-/** Starts processing the jobs of one queue. If a worker dies, another worker gets its job after `lockDuration`. */
-export function startJobWorker<Name extends QueueName>(
-  name: Name,
-  processor: Processor<Name>,
-  connection: Redis,
-  { shardPrefix, ...options }: Pick<WorkerOptions, 'concurrency'> & { shardPrefix: string },
-  on: { failed: (queue: QueueName, error: Error) => void; error: (queue: QueueName, error: Error) => void },
-): Worker {
-  const worker = new Worker(name, async (job: Job) => processor(job.data as Jobs[Name]), {
+function openQueue(name: QueueName, shard: number, { connection, shardPrefix }: QueueServer): Queue {
+  const kept = KEPT[name];
+  return new Queue(queueOf(name, shard), {
     connection,
     prefix: bullmqPrefix(shardPrefix),
-    ...options,
-    lockDuration: 4_000,
-    stalledInterval: 2_000,
-    // A job is stalled if its worker died. It is run again, however often that happens.
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    // Added jobs wake a worker at once. This delay matters only if a wake-up was lost.
-    drainDelay: 5,
-    settings: { backoffStrategy: retryDelayMs },
+    // Redis has been verified (shared/redis/redis-requirements.ts).
+    skipVersionCheck: true,
+    defaultJobOptions: {
+      // A job is retried until it succeeds, so that work resumes within seconds after an outage of Redis or Postgres.
+      attempts: Number.MAX_SAFE_INTEGER,
+      backoff: { type: 'untilDone' },
+      removeOnComplete: kept === undefined ? true : { count: kept },
+      removeOnFail: { count: 20 },
+      // The dashboard shows reasons. Stacks are in the log.
+      stackTraceLimit: 0,
+    },
+    streams: { events: { maxLen: 1_000 } },
   });
-  worker.on('failed', (_job, error) => on.failed(name, error));
-  worker.on('error', (error) => {
-    on.error(name, error);
-    if (error.message.startsWith('OOM ')) restALittle(worker);
-  });
-  return worker;
 }
 
-/**
- * Pauses a worker while Redis is full, because BullMQ would repeat the refused call without a pause, thousands of times
- * a second.
- */
-function restALittle(worker: Worker): void {
-  if (worker.isPaused() || worker.closing) return;
-  const ignore = () => {
-    // The worker reports its errors by the `error` event.
+async function stateOf({ name, queue }: OneQueue, nowMs: number): Promise<QueueState> {
+  // Sweeps wait for their next run most of the time.
+  const waiting: JobType[] = name === 'sweeps' ? ['waiting'] : ['waiting', 'delayed'];
+  const [counts, jobs] = await Promise.all([countsOf(queue), queue.getJobs(waiting, 0, 0, true)]);
+  const oldestMs = Math.min(...jobs.map(({ timestamp }) => timestamp));
+  return {
+    ...{ name, queue: queue.name, ...counts },
+    oldestSeconds: jobs.length > 0 ? Math.max(0, (nowMs - oldestMs) / 1000) : null,
+    reason: jobs.find(({ failedReason }) => failedReason)?.failedReason ?? null,
   };
-  worker.pause(true).catch(ignore);
-  const timer = setTimeout(() => {
-    worker.off('closing', stop);
-    worker.resume().catch(ignore);
-  }, REST_MS);
-  const stop = () => clearTimeout(timer);
-  worker.once('closing', stop);
+}
+
+async function countsOf(queue: Queue): Promise<JobCounts> {
+  const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'failed');
+  const { waiting = 0, active = 0, delayed = 0, failed = 0 } = counts;
+  return { waiting, active, delayed, failed };
 }

@@ -16,8 +16,6 @@ export const KEY_DOCS = {
     'string · token of the worker that fills Redis, until 60 s after its last write; only while there is no epoch.',
   journal:
     'stream · every promise, appended by the script that made it; the promises of one call are one entry, which is trimmed when Postgres has committed it.',
-  relayLease:
-    'string · the worker that relays the journal, 5 s; an optimisation, because two relays do no harm. Workers of an earlier version use another lease, because they cannot read packed entries.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
   displaced:
@@ -66,7 +64,7 @@ export const KEY_DOCS = {
     'sorted set · counter of signatures of an App Attest key, as the score of `n`; kept as long as the key.',
   accounts:
     'set or HyperLogLog · users of a device (a single user: one hour), or users of a network as keyed hashes, one day; only for campaigns with `risk: enforce`.',
-  sweep: 'string · marks a turn of a sweep as taken by a worker, until the next turn is near.',
+  round: 'string · marks a turn of the rounds of a divided campaign as taken by a worker, 0.8 s.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -74,7 +72,6 @@ export const keys = {
   epoch: `${PREFIX}:epoch`,
   filler: `${PREFIX}:filler`,
   journal: `${PREFIX}:journal`,
-  relayLease: `${PREFIX}:relay2`,
   mark: `${PREFIX}:mark`,
   directory: `${PREFIX}:campaigns`,
   displaced: `${PREFIX}:displaced`,
@@ -110,7 +107,7 @@ export const keys = {
   attestedKey: (id: string) => `${PREFIX}:k:${id}`,
   attestedUses: (id: string) => `${PREFIX}:kn:${id}`,
   accounts: (where: string) => `${PREFIX}:w:${where}`,
-  sweep: (name: string) => `${PREFIX}:s:${name}`,
+  round: (product: ProductId) => `${PREFIX}:s:${product}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
@@ -144,7 +141,7 @@ export function campaignKeys(product: ProductId): string[] {
 /**
  * Prefix of BullMQ's own keys, which it adds itself. The braces are a hash tag, which keeps the keys of a queue
  * together.
- * @param shardPrefix of the home shard, whose tag is enough; "" = the keys have no tag
+ * @param shardPrefix of the shard, whose tag is enough; "" = the keys have no tag
  */
 export const bullmqPrefix = (shardPrefix: string): string =>
   shardPrefix === '' ? `{${PREFIX}:queues}` : `${shardPrefix}${PREFIX}:queues`;

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
-import { JobQueues, startJobWorker } from '../../shared/queues/queues.js';
+import { startJobWorker } from '../../shared/queues/job-worker.js';
+import { JobQueues } from '../../shared/queues/queues.js';
 import { RedisConnections } from '../../shared/redis/connections.js';
 import { parseRedisUrl } from '../../shared/redis/redis-target.js';
 import { atEnd } from '../harness/cleanup.js';
@@ -56,18 +57,22 @@ describe('RedisConnections', () => {
     const heard: string[] = [];
     subscription.on('message', (_channel, message) => heard.push(message));
     await subscription.subscribe('news');
-    const queues = new JobQueues(jobs, '', () => {});
+    const server = { connection: jobs, shardPrefix: '' };
+    const queues = new JobQueues([server], () => {}, { queueJobs: 100 });
     const ran: string[] = [];
     const workers = QUEUE_NAMES.map((queue) =>
       startJobWorker(
         queue,
-        async () => void ran.push(queue),
-        jobs,
-        { concurrency: 1, shardPrefix: '' },
-        { failed() {}, error() {} },
+        async () => {
+          ran.push(queue);
+          return undefined as never;
+        },
+        server,
+        { shard: 0, concurrency: 1, processName: 'test' },
+        { failed() {}, error() {}, full() {} },
       ),
     );
-    await queues.add('promote', 'before', { productId: 'p' });
+    await queues.add('promote', { productId: 'p' });
     await until('the first job ran', () => ran.includes('promote'));
     await until('all are connected', async () => (await clientsOf(first.client)).length >= 4 + QUEUE_NAMES.length);
     // Ends with UNBLOCKED, or is sent again to the new primary when another connection learns of the demotion first.
@@ -86,7 +91,7 @@ describe('RedisConnections', () => {
       return heard.includes('hello');
     });
     ran.length = 0;
-    await queues.add('promote', 'after', { productId: 'p' });
+    await queues.add('promote', { productId: 'p' });
     await until('the next job ran', () => ran.includes('promote'));
     await Promise.all(workers.map((worker) => worker.close()));
     await queues.close();

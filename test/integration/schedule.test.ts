@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
@@ -44,6 +44,7 @@ async function keep({
     sale: through,
     copy: new SaleCopy(sale.redis),
     campaigns: store.campaigns,
+    live: await store.campaigns.live(),
     has: () => true,
     divided: () => [],
     log: store.log,
@@ -175,13 +176,11 @@ test('the schedule leaves terms alone that an operator has changed meanwhile, an
   const [row] = await store.campaigns.live().then((all) => all.filter(({ id }) => id === stored.id));
   await amendInPostgres(campaign, 'max_qty = 7');
   await store.sql.query('update campaigns set terms_version = 3 where campaign_id = $1', [stored.id]);
-  const before = class extends CampaignsTable {
-    override live = () => Promise.resolve(row ? [row] : []);
-  };
   await keepSchedule({
     sale: sale.store,
     copy: new SaleCopy(sale.redis),
-    campaigns: new before(store.database),
+    campaigns: store.campaigns,
+    live: row ? [row] : [],
     has: () => true,
     divided: () => [],
     log: store.log,

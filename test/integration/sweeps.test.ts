@@ -13,6 +13,8 @@ import { until } from '../harness/until.js';
 const sale = await startSale();
 afterEach(() => sale.expectConsistent());
 
+/** The campaigns of the directory, also those that Redis has lost. */
+const all = async () => [...(await sale.store.reader.directory()).values()];
 const countOf = async (counter: Metrics['expired']) => (await counter.get()).values[0]?.value ?? 0;
 
 test('a sweep ends everything overdue in every campaign, a bounded number in each call', async () => {
@@ -31,7 +33,7 @@ test('a sweep ends everything overdue in every campaign, a bounded number in eac
   await closed.setStatus('close');
   const inTime = await first.take('bob');
   const [metrics, log] = [new Metrics(false), recordingLog()];
-  await expireOverdue(sale.store, metrics, log, { sweepBatch: 2 });
+  await expireOverdue(sale.store, metrics, log, { sweepBatch: 2 }, await all());
   expect(await first.stock()).toMatchObject({ free: 9, held: 1 });
   expect(await first.reservation(inTime)).toMatchObject({ state: 'reserved' });
   expect(await second.stock()).toMatchObject({ free: 10, held: 0 });
@@ -51,7 +53,7 @@ test('a sweep promotes for the units that it ends, and for units that were free 
   await campaign.setStatus('resume');
   for (const id of held) await campaign.letDeadlinePass(id);
   const metrics = new Metrics(false);
-  await expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 1 });
+  await expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 1 }, await all());
   expect(await campaign.line()).toEqual(['hal']);
   expect([await countOf(metrics.expired), await countOf(metrics.promoted)]).toEqual([2, 6]);
 });
@@ -62,7 +64,7 @@ test('a sweep tends every line to the end, a bounded number of people in each ca
   for (const user of ['bob', 'cid', 'dan', 'eve', 'fay']) await campaign.join(user);
   const metrics = new Metrics(false);
   const closedAtOnce = { tendBatch: 2, groupWaitMs: 30_000, lineSettleMs: 0 };
-  await maintainLines(sale.store, metrics, recordingLog(), closedAtOnce);
+  await maintainLines(sale.store, metrics, recordingLog(), closedAtOnce, await all());
   expect(await campaign.line()).toEqual([]);
   expect((await metrics.placesEnded.get()).values).toMatchObject([
     { labels: { why: 'absent' }, value: 0 },
@@ -70,34 +72,34 @@ test('a sweep tends every line to the end, a bounded number of people in each ca
   ]);
 });
 
-test('a sweep finds the campaigns in which units are held or users wait, also new ones', async () => {
-  const active = new ActiveCampaigns(sale.store.reader, sale.redis, { nowMs: () => Date.now() });
+test('a worker finds the campaigns in which a deadline has passed or users wait, also new ones', async () => {
+  const active = new ActiveCampaigns(sale.store.reader, sale.redis);
+  const found = async () => (await active.read(Date.now())).map(({ product }) => product);
   const idle = await sale.openCampaign();
   const held = await sale.openCampaign();
   const waiting = await sale.openCampaign({ totalLimit: 1, holdSeconds: 0 });
   const id = await held.take('ann');
   await waiting.take('ann');
   await waiting.join('bob');
-  expect(await active.dueOrWaiting()).toContain(waiting.product);
+  expect(await found()).toContain(waiting.product);
   // Its deadline is far ahead.
-  expect(await active.dueOrWaiting()).not.toContain(held.product);
+  expect(await found()).not.toContain(held.product);
   await held.letDeadlinePass(id);
-  expect(await active.dueOrWaiting()).toEqual(expect.arrayContaining([held.product, waiting.product]));
-  expect(await active.waiting()).toContain(waiting.product);
-  expect(await active.waiting()).not.toContain(held.product);
-  expect(await active.dueOrWaiting()).not.toContain(idle.product);
-  await idle.letDeadlinePass(await idle.take('ann'));
-  expect(await active.dueOrWaiting()).toContain(idle.product);
+  await until('it is found', async () => (await found()).includes(held.product));
+  // What has been found is asked again each time.
+  await expireOverdue(sale.store, new Metrics(false), recordingLog(), { sweepBatch: 9 }, [held.product]);
+  expect(await found()).not.toContain(held.product);
+  expect(await found()).not.toContain(idle.product);
   const later = await sale.openCampaign();
   await later.letDeadlinePass(await later.take('ann'));
-  await until('it is found', async () => (await active.dueOrWaiting()).includes(later.product));
+  await until('it is found', async () => (await found()).includes(later.product));
 });
 
 test('a sweep is not held up by a campaign that has vanished', async () => {
   const [vanished, campaign] = [sale.unknownCampaign(), await sale.openCampaign()];
   await sale.redis.hset(keys.directory, String(vanished.terms.no), vanished.product);
   await campaign.letDeadlinePass(await campaign.take('ann'));
-  await expireOverdue(sale.store, new Metrics(false), recordingLog(), { sweepBatch: 10 });
+  await expireOverdue(sale.store, new Metrics(false), recordingLog(), { sweepBatch: 10 }, await all());
   expect(await campaign.stock()).toMatchObject({ free: 10, held: 0 });
 });
 
@@ -105,7 +107,7 @@ test('two sweeps at once end each promise once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 50, perUserLimit: 50 });
   for (let i = 0; i < 50; i += 1) await campaign.letDeadlinePass(await campaign.take('ann'));
   const metrics = new Metrics(false);
-  const sweep = () => expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 3 });
+  const sweep = () => expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 3 }, [campaign.product]);
   await Promise.all([sweep(), sweep(), sweep()]);
   expect(await countOf(metrics.expired)).toBe(50);
   expect((await campaign.entries()).filter(({ kind }) => kind === 'expired').length).toBe(50);

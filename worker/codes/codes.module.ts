@@ -1,5 +1,6 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import type { RegionsConfig } from '../../shared/config/regions.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { Code } from '../../shared/domain/codes.js';
 import { ownerOfCode, type RegionName } from '../../shared/domain/regions.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -42,9 +43,10 @@ export function codesModule({ config, database, shards, sales, queues, metrics, 
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return;
       await addCodes(sales, campaign);
-      await queues.add('promote', `codes-${campaign.no}-${campaign.codes}`, { productId: campaign.productId });
+      const { productId } = campaign;
+      await queues.add('promote', { productId }, shards.map.shardOf(productId, FIRST_BUCKET));
     },
-    again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),
+    again: (jobId) => queues.add('codes', { jobId }),
     otherRegionOf: (code) => otherRegionOf(code, config.regions),
     metrics,
     log,

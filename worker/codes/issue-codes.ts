@@ -16,7 +16,7 @@ export type IssueDeps = {
   /** Adds the issued codes of a campaign to Redis, and queues the promotion of users who wait for a code. */
   issued: (campaignId: CampaignId) => Promise<void>;
   /** Adds the next run of a job. Adding the same run twice makes one job. */
-  again: (job: Pick<CodeJob, 'id' | 'processed'>) => Promise<void>;
+  again: (jobId: string) => Promise<unknown>;
   /** The other region that a code belongs to; null = it belongs to this one, or there is no other. */
   otherRegionOf: (code: Code) => RegionName | null;
   metrics: Metrics;
@@ -49,13 +49,16 @@ export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> 
       deps.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'a code job ended');
       return;
     }
-    if (performance.now() > until) return deps.again({ id: jobId, processed: job.processed });
+    if (performance.now() > until) {
+      await deps.again(jobId);
+      return;
+    }
   }
 }
 
 /** Adds runs for jobs that no worker is processing: their worker or API process died, or Redis lost them. */
 export async function resumeLeftJobs({ jobs, again, limits }: IssueDeps): Promise<void> {
-  for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job);
+  for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job.id);
 }
 
 /** What one chunk adds to its job. */

@@ -5,18 +5,18 @@ import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 /**
  * Expires overdue reservations, those of closed campaigns included. Each call of the script is bounded; a campaign with
- * more overdue reservations is called again until it has none. A second sweep at the same time does no harm: it finds
+ * more overdue reservations is called again until it has none. A second run at the same time does no harm: it finds
  * fewer reservations.
- * @param products the campaigns to check; by default all campaigns in Redis
  */
 export async function expireOverdue(
   sale: SaleStore,
   metrics: Metrics,
   log: Log,
   limits: { sweepBatch: number },
-  products?: readonly ProductId[],
-): Promise<void> {
-  let campaigns = products ?? [...(await sale.reader.directory()).values()];
+  products: readonly ProductId[],
+): Promise<{ expired: number; promoted: number }> {
+  const done = { expired: 0, promoted: 0 };
+  let campaigns = products;
   while (campaigns.length > 0) {
     const swept = await Promise.all(
       campaigns.map(async (product) => ({
@@ -29,6 +29,8 @@ export async function expireOverdue(
       if (outcome.kind === 'not_found' || (outcome.expired === 0 && outcome.promoted === 0)) continue;
       metrics.expired.inc(outcome.expired);
       metrics.promoted.inc(outcome.promoted);
+      done.expired += outcome.expired;
+      done.promoted += outcome.promoted;
       log.info(
         { campaign: product, expired: outcome.expired, promoted: outcome.promoted },
         'overdue reservations expired',
@@ -37,4 +39,5 @@ export async function expireOverdue(
     }
     campaigns = withMore;
   }
+  return done;
 }

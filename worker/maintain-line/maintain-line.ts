@@ -8,17 +8,17 @@ export type MaintenanceLimits = { tendBatch: number; groupWaitMs: number; lineSe
 /**
  * Maintains the line of every campaign (lua/maintain_line.lua): absent users, users who cannot be served, and closed
  * lines. Each call of the script is bounded; a campaign with more to do is called again until nothing is left. A second
- * sweep at the same time does no harm: it finds less to do.
- * @param products the campaigns to check; by default all campaigns in Redis
+ * run at the same time does no harm: it finds less to do.
  */
 export async function maintainLines(
   sale: SaleStore,
   metrics: Metrics,
   log: Log,
   limits: MaintenanceLimits,
-  products?: readonly ProductId[],
-): Promise<void> {
-  let campaigns = products ?? [...(await sale.reader.directory()).values()];
+  products: readonly ProductId[],
+): Promise<{ promoted: number; left: number }> {
+  const done = { promoted: 0, left: 0 };
+  let campaigns = products;
   while (campaigns.length > 0) {
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
@@ -32,6 +32,8 @@ export async function maintainLines(
       const { away, left, closed, promoted } = outcome;
       if (away + left + closed + promoted > 0) {
         metrics.promoted.inc(promoted);
+        done.promoted += promoted;
+        done.left += left + closed;
         metrics.placesEnded.inc({ why: 'absent' }, left);
         metrics.placesEnded.inc({ why: 'closed' }, closed);
         log.info({ campaign: product, away, left, closed, promoted }, 'the line was maintained');
@@ -40,4 +42,5 @@ export async function maintainLines(
     }
     campaigns = withMore;
   }
+  return done;
 }

@@ -1,13 +1,14 @@
 import { LIMITS } from '../../shared/config/limits.js';
+import { queueOf } from '../../shared/contracts/jobs.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { Journal } from '../../shared/redis/journal.js';
-import { RelayLease } from '../../shared/redis/relay-lease.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
-import type { Core, WorkerShard } from '../core.js';
+import type { Core } from '../core.js';
+import { DrainJournal } from './drain-journal.js';
+import { JournalFeeder } from './feeder.js';
 import { Persist, type PersistDeps } from './persist.js';
 import { RefusedEntries } from './refused-entries.js';
-import { JournalRelay } from './relay.js';
 
 /** How many shards of a worker read their journals at once; one of them writes. */
 const WRITERS = 4;
@@ -46,25 +47,53 @@ export function persistModule(
   });
 }
 
-/** Persists new journal entries of each shard for as long as the process runs. */
-export function relayModule({ shards, name, life, metrics }: Core, persists: readonly Persist[]): void {
-  for (const shard of shards.all) addRelay(shard, persists[shard.index] as Persist, { name, life, metrics });
+/** What drains the journal of one shard. */
+export type Persisting = { drain: DrainJournal };
+
+/** Creates what runs the jobs of the queue `persist`, by shard. */
+export function drainModule({ shards, queues, metrics }: Core, persists: readonly Persist[]): Persisting[] {
+  return shards.all.map(({ index, redis, gate, clock }) => {
+    const drain = new DrainJournal({
+      shard: index,
+      journal: new Journal(redis.forBlockingReads()),
+      persist: persists[index] as Persist,
+      gate,
+      clock,
+      goOn: (upTo) => queues.add('persist', { shard: index, upTo }, index),
+      metrics,
+      limits: LIMITS,
+    });
+    return { drain };
+  });
 }
 
-function addRelay(
-  { index, redis, gate, commands, log }: WorkerShard,
-  persist: Persist,
-  { name, life, metrics }: Pick<Core, 'name' | 'life' | 'metrics'>,
+/**
+ * Adds jobs to the queue `persist` of each shard for as long as the process runs. When it stops, the runs of this
+ * process end, so that the workers of the queues can close.
+ */
+export function feederModule(
+  { shards, queues, life, metrics }: Core,
+  persisting: readonly Persisting[],
+  onFailed: (queue: string, error: unknown) => void,
 ): void {
-  const relay = new JournalRelay({
-    shard: index,
-    journal: new Journal(redis.forBlockingReads()),
-    persist,
-    inService: () => gate.isOpen,
-    lease: new RelayLease(commands, name),
-    metrics,
-    log,
-    limits: LIMITS,
-  });
-  life.add(`journal relay ${index}`, { start: () => relay.start(), quiet: () => relay.stop() });
+  for (const { index, gate, commits } of shards.all) {
+    const { drain } = persisting[index] as Persisting;
+    const feeder = new JournalFeeder({
+      journal: drain.deps.journal,
+      commits,
+      drain,
+      add: (upTo) => queues.add('persist', { shard: index, upTo }, index),
+      inService: () => gate.isOpen,
+      onFallback: () => metrics.queueFallbacks.inc({ queue: 'persist' }),
+      onFailed: (error) => onFailed(queueOf('persist', index), error),
+      limits: LIMITS,
+    });
+    life.add(`journal feeder ${index}`, {
+      start: () => feeder.start(),
+      async quiet() {
+        drain.stop();
+        await feeder.stop();
+      },
+    });
+  }
 }

@@ -44,10 +44,10 @@ type How = { draining: boolean; numbered: boolean };
 type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
 
 /**
- * `upTo`: the last committed journal id. `isUrgent`: the next batch should follow at once, because this batch was full
- * or responses wait for commits.
+ * `upTo`: the last committed journal id. `entries`: number of entries that this call wrote. `isUrgent`: the next batch
+ * should follow at once, because this batch was full or responses wait for commits.
  */
-export type Persisted = { upTo: string; isUrgent: boolean };
+export type Persisted = { upTo: string; entries: number; isUrgent: boolean };
 
 /**
  * Writes the journal to Postgres in order, each entry once. The transaction that writes a batch locks and moves the
@@ -87,13 +87,15 @@ export class Persist {
   async #upTo(to: string, how: How): Promise<Persisted> {
     const { limits, log } = this.deps;
     let size = this.#firstBatch;
+    let entries = 0;
     for (;;) {
       const batch = await this.#writeNext(to, size, how).catch((error: unknown) => {
         // The batch may have been too large for a slow Postgres, so the next run begins with a smaller one.
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
       });
-      if (batch.kind === 'done') return batch;
+      if (batch.kind !== 'refused') entries += batch.entries;
+      if (batch.kind === 'done') return { ...batch, entries };
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
         log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
@@ -134,7 +136,7 @@ export class Persist {
     }
     if (read.length === 0) {
       await this.#committed(upTo);
-      return { kind: 'done', upTo, isUrgent: false };
+      return { kind: 'done', upTo, entries: 0, isUrgent: false };
     }
     end();
     metrics.persistedEntries.inc(read.length);
@@ -142,7 +144,8 @@ export class Persist {
     if (written) this.deps.publish?.(written);
     await Promise.all([this.#committed(upTo), this.#keepNames(entries)]);
     const isUrgent = this.#awaited.areIn(read) || read.length >= size;
-    return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
+    const kind = compareJournalIds(upTo, to) >= 0 ? 'done' : 'written';
+    return { kind, upTo, entries: read.length, isUrgent };
   }
 
   async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {

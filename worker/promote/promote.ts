@@ -13,10 +13,12 @@ export async function promoteWaiting(
   log: Log,
   product: ProductId,
   limits: { promoteBatch: number },
-): Promise<void> {
+): Promise<{ promoted: number }> {
+  let promoted = 0;
   for (;;) {
     const outcome = await sale.line.promote(product, limits.promoteBatch);
-    if (outcome.kind === 'not_found' || outcome.count === 0) return;
+    if (outcome.kind === 'not_found' || outcome.count === 0) return { promoted };
+    promoted += outcome.count;
     metrics.promoted.inc(outcome.count);
     log.info({ campaign: product, promoted: outcome.count }, 'waiting users promoted');
   }

@@ -59,12 +59,13 @@ type Run = DeliverDeps & { lease: string; connection: EndpointConnection; end: n
  * are due, then replays and new events. An event that the endpoint rejects is parked with the later events of its
  * subject, and the run goes on with the others. If the endpoint itself fails, the run ends, and all events wait. The
  * position of the endpoint moves after each delivery. A crash in between delivers that one event again.
+ * @returns whether the time of the run ended before everything was sent
  */
-export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<void> {
+export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<boolean> {
   const { endpoints, limits } = deps;
   const lease = randomUUID();
   const leased = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
-  if (!leased) return;
+  if (!leased) return false;
   const connection = new EndpointConnection(deps.allowPrivate, limits);
   const run = { ...deps, lease, connection, end: performance.now() + limits.webhookRunMs };
   try {
@@ -72,9 +73,10 @@ export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<
     while (endpoint && performance.now() < run.end) {
       const upTo = await deps.outbox.lastSeq();
       const stretch = await endpoints.nextStretch(endpoint, upTo);
-      if (!stretch) return;
+      if (!stretch) return false;
       endpoint = await deliverStretch(run, endpoint, stretch);
     }
+    return endpoint !== null;
   } finally {
     connection.close();
     await endpoints.release(endpointId, lease);

@@ -38,7 +38,7 @@ export function publishOutboxModule(core: Core): Events {
     ...deps,
     stream,
     ...(config.kafka ? { kafka: cursors } : {}),
-    wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
+    wake: (endpointId) => queues.add('deliver', { endpointId }),
   });
   life.add('event publisher', { stop: () => publisher.stop() });
   addKafka(core, outbox, cursors);
@@ -49,7 +49,10 @@ export function publishOutboxModule(core: Core): Events {
   };
   return {
     publisher,
-    deliver: (endpointId) => deliverTo(endpointId, { ...deps, ...deliveries, log, clock }),
+    async deliver(endpointId) {
+      const hasMore = await deliverTo(endpointId, { ...deps, ...deliveries, log, clock });
+      if (hasMore) await queues.add('deliver', { endpointId });
+    },
     prune: async () => {
       await pruneOutbox({ outbox, stream, kafka: config.kafka, metrics, log, limits: LIMITS });
       await deliveries.parking.forgetPruned();

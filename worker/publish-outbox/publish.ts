@@ -12,8 +12,8 @@ export type PublishDeps = {
   outbox: Outbox;
   stream: EventStream;
   endpoints: WebhookEndpoints;
-  /** Adds the job that delivers to one endpoint. Adding it twice for the same `lastSeq` makes one job. */
-  wake: (endpointId: string, lastSeq: number) => Promise<void>;
+  /** Adds the job that delivers to one endpoint. */
+  wake: (endpointId: string) => Promise<unknown>;
   /** The position of Kafka; left out = there is no Kafka. */
   kafka?: Pick<OutboxCursors, 'find'>;
   metrics: Metrics;
@@ -48,9 +48,9 @@ export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
   return inUse.length > 0;
 }
 
-/** Adds a job for each endpoint that has not received all events up to `upTo` and has no job yet. */
+/** Adds a job for each endpoint that has not received all events up to `upTo`. One that waits already is enough. */
 export async function wakeEndpoints({ endpoints, wake }: PublishDeps, upTo: number): Promise<void> {
-  for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
+  for (const endpointId of await endpoints.due(upTo)) await wake(endpointId);
 }
 
 /**

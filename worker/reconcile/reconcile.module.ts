@@ -1,4 +1,5 @@
 import { LIMITS } from '../../shared/config/limits.js';
+import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { DividedSale } from '../../shared/ledger/divided.js';
@@ -6,16 +7,25 @@ import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
-import type { Processor } from '../../shared/queues/queues.js';
 import { JobResults } from '../../shared/redis/job-results.js';
 import type { Core, WorkerShard } from '../core.js';
 import { type ReconcileDeps, reconcileAll, reconcileCampaign } from './reconcile.js';
 
-/** Compares Redis and Postgres: one campaign, whose result an operator may wait for, or all campaigns. */
+export type Reconciling = {
+  /**
+   * Compares one campaign unit by unit, and repairs it. An operator may wait for the result.
+   * @returns null = Postgres lacks the campaign
+   */
+  one: (productId: string, jobId: string) => Promise<Reconciliation | null>;
+  /** Compares all live campaigns by their counters. */
+  all: () => Promise<void>;
+};
+
+/** Compares Redis and Postgres. */
 export function reconcileModule(
   { shards, sales, database, metrics, log }: Core,
   { refill }: { refill: (campaign: StoredCampaign, reason: string, bucket: number) => Promise<void> },
-): Processor<'reconcile'> {
+): Reconciling {
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(shards.home.commands);
   const buckets = new CampaignBuckets(database);
@@ -45,10 +55,13 @@ export function reconcileModule(
     const [home, ...others] = parts as [(typeof parts)[number], ...typeof parts];
     return { ...common, ...home, ...(count > 1 ? { sale: new DividedSale(parts, buckets, id), others } : {}) };
   };
-  return async ({ productId, answerTo }) => {
-    if (!productId) return reconcileAll(depsOf, campaigns, metrics);
-    const campaign = await campaigns.find(productId);
-    const result = campaign && (await reconcileCampaign(depsOf(campaign), campaign, { refill: true }));
-    if (answerTo) await results.put(answerTo, result);
+  return {
+    async one(productId, jobId) {
+      const campaign = await campaigns.find(productId);
+      const result = campaign && (await reconcileCampaign(depsOf(campaign), campaign, { refill: true }));
+      await results.put(jobId, result);
+      return result;
+    },
+    all: () => reconcileAll(depsOf, campaigns, metrics),
   };
 }

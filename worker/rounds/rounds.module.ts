@@ -5,11 +5,8 @@ import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { Core } from '../core.js';
 import { Rounds } from './rounds.js';
 
-/** A turn lasts as long as that of a sweep with this interval; then another worker may take over. */
-const TURN_MS = 1_000;
-
-/** Decides which worker has a turn (SweepTurns). */
-type Turns = { take(name: string, everyMs: number): Promise<boolean> };
+/** Decides which worker has a turn (RoundTurns). */
+type Turns = { take(product: ProductId): Promise<boolean> };
 
 /**
  * Serves the lines of divided campaigns, each in one worker at a time.
@@ -44,7 +41,7 @@ export async function takeTurn(
 ): Promise<boolean> {
   for (const { index, gate } of shards) {
     if (!gate.isOpen) continue;
-    const turn = await turns[index]?.take(`rounds ${product}`, TURN_MS).catch(() => null);
+    const turn = await turns[index]?.take(product).catch(() => null);
     if (turn === true || turn === false) return turn;
   }
   return false;

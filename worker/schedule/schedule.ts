@@ -18,6 +18,8 @@ export type Schedule = {
   sale: SaleStore;
   copy: Pick<SaleCopy, 'campaign'>;
   campaigns: CampaignsTable;
+  /** The campaigns that are not closed, of all shards. */
+  live: readonly StoredCampaign[];
   /** Whether a campaign is in this shard. */
   has: (product: ProductId) => boolean;
   log: Log;
@@ -40,8 +42,8 @@ export type Schedule = {
  * of its campaign is closed.
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
-  const { sale, campaigns, log, nowMs, limits, preheat } = schedule;
-  const live = (await campaigns.live()).filter(({ productId }) => schedule.has(productId));
+  const { sale, log, nowMs, limits, preheat } = schedule;
+  const live = schedule.live.filter(({ productId }) => schedule.has(productId));
   await Promise.all(
     live.map(async (campaign) => {
       const outcome = await sale.campaigns.updateTerms(campaign);

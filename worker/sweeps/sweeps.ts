@@ -1,49 +1,54 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { untilNext } from '../../shared/observability/shared-interval.js';
-import type { SweepTurns } from './sweep-turns.js';
+import type { SweepName } from '../../shared/contracts/jobs.js';
+import { RunAgain, type RunningJob } from '../../shared/queues/job-worker.js';
 
 /** Periodic work of the workers: its interval in ms, and the function of one run. */
 export type Sweep = { everyMs: number; run: () => Promise<void> };
 
-export type SweepsDeps<Name extends string> = {
-  sweeps: { readonly [Key in Name]: Sweep };
-  turns: Pick<SweepTurns, 'take'>;
-  /** Whether Redis is in service. No sweep runs while it is not. */
-  inService: () => boolean;
-  onFailed: (name: Name, error: Error) => void;
-};
+/** The longest pause before the next attempt of a sweep that failed. */
+const RETRY_MAX_MS = 5_000;
 
 /**
- * Runs each sweep at its interval, in one worker at a time. Intervals are measured by the monotonic clock of the
- * process, so a change of the system time has no effect. A run that fails is not repeated: the next run follows at its
- * interval.
+ * Runs the jobs of the queue `sweeps`. Each sweep is one job, which moves itself by its interval; so a sweep runs in one
+ * worker at a time, and never beside itself. Workers add a job that is missing (worker/queue-upkeep.ts).
  */
-export class Sweeps<Name extends string> {
-  readonly #stop = new AbortController();
-  #loops: Promise<void>[] = [];
+export class Sweeps {
+  readonly #table: ReadonlyMap<SweepName, Sweep>;
+  /** When a sweep last began in this process without a job (monotonic, ms). */
+  readonly #directAt = new Map<SweepName, number>();
 
-  constructor(readonly deps: SweepsDeps<Name>) {}
-
-  start(): void {
-    this.#loops = (Object.entries(this.deps.sweeps) as [Name, Sweep][]).map(([name, sweep]) => this.#loop(name, sweep));
+  /** @param table null = the sweep is not set up */
+  constructor(table: { readonly [Name in SweepName]: Sweep | null }) {
+    const entries = Object.entries(table).flatMap(([name, sweep]) => (sweep ? [[name, sweep] as const] : []));
+    this.#table = new Map(entries as [SweepName, Sweep][]);
   }
 
-  /** Returns when the current runs have ended. */
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await Promise.all(this.#loops);
+  /** The sweeps that are set up. */
+  get names(): readonly SweepName[] {
+    return [...this.#table.keys()];
   }
 
-  async #loop(name: Name, { everyMs, run }: Sweep): Promise<void> {
-    const { inService, turns, onFailed } = this.deps;
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      try {
-        if (inService() && (await turns.take(name, everyMs)) && !signal.aborted) await run();
-      } catch (error) {
-        onFailed(name, error instanceof Error ? error : new Error(String(error)));
-      }
-      await sleep(untilNext(everyMs), undefined, { signal, ref: false }).catch(() => {});
-    }
+  /** Interval of a sweep in ms; null = it is not set up. */
+  everyMs(name: string): number | null {
+    return this.#table.get(name as SweepName)?.everyMs ?? null;
+  }
+
+  async run(name: SweepName, { hasFailed }: Pick<RunningJob, 'hasFailed'>): Promise<undefined | RunAgain> {
+    const sweep = this.#table.get(name);
+    if (!sweep) return undefined;
+    await sweep.run();
+    // A job that failed before keeps its reason. It ends here, and a worker adds a new one.
+    return hasFailed ? undefined : new RunAgain(sweep.everyMs);
+  }
+
+  /** Runs a sweep in this process without a job, while the queue cannot be used; at its interval at most. */
+  async runDirectly(name: SweepName): Promise<void> {
+    const sweep = this.#table.get(name);
+    const now = performance.now();
+    if (!sweep || now - (this.#directAt.get(name) ?? Number.NEGATIVE_INFINITY) < sweep.everyMs) return;
+    this.#directAt.set(name, now);
+    await sweep.run();
   }
 }
+
+/** The pause before the next attempt of a sweep, ms. */
+export const sweepRetryMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 1_000 * attempt);
