@@ -10,11 +10,13 @@ import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js'
 import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
+import { Recent } from '../shared/observability/recent.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
+import { JobQueues, type QueueState } from '../shared/queues/queues.js';
 import { MemoryGuard } from '../shared/redis/memory-guard.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
@@ -27,6 +29,7 @@ import { Shards } from '../shared/shards/shards.js';
 
 /** Responses that may wait for Postgres at once in one shard; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
+const QUEUES_EVERY_MS = 1_000;
 
 /** What the API has for each shard. */
 export type ApiShard = Shard & { sale: SaleStore };
@@ -51,6 +54,9 @@ export type Core = {
   /** For claims in divided campaigns. */
   bucketClaims: BucketClaims;
   directory: CampaignDirectory;
+  queues: JobQueues;
+  /** The state of the queues, read once a second at most. */
+  queueStates: Recent<QueueState[]>;
 };
 
 /** Connects one API process to Redis and Postgres; neither has to be there yet. */
@@ -115,12 +121,26 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   const places = new Places(sales, LIMITS);
   for (const { sale } of all) sale.line.places = places;
   const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
+  const queues = connectQueues(all, life, log);
   return {
+    queues,
+    queueStates: new Recent(() => queues.states(shards.home.clock.nowMs()), QUEUES_EVERY_MS),
     bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
     ...{ name, config, log, metrics, tracing, life, shards, database, openPool, sales },
     clock: shards.home.clock,
     directory: new CampaignDirectory(sales),
   };
+}
+
+function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): JobQueues {
+  const queues = new JobQueues(
+    // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
+    shards.map(({ redis }) => ({ connection: redis.forQueues(), shardPrefix: redis.prefix })),
+    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+    LIMITS,
+  );
+  life.add('job queues', { stop: () => queues.close().catch(() => {}) });
+  return queues;
 }
 
 function createSale(

@@ -16,7 +16,7 @@ import { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
 import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
-import { JobQueues } from '../../shared/queues/queues.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
 import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
@@ -46,6 +46,7 @@ import { loginRoutes } from './login.route.js';
 import { Issuer } from './oidc.js';
 import { OverviewReader } from './overview.js';
 import { overviewRoute } from './overview.route.js';
+import { queueRoute } from './queue.route.js';
 import { reconcileRoute } from './reconcile.route.js';
 import { redemptionsRoute } from './redemptions.route.js';
 import { sessionRoutes } from './session.route.js';
@@ -57,9 +58,8 @@ import { webhookRoutes } from './webhooks.route.js';
 
 /** The routes of operators. */
 export function adminModule(core: Core, guards: Guards, claims: Claims): Route[] {
-  const { config, log, clock, shards, database, sales } = core;
+  const { config, log, clock, shards, database, sales, queues, queueStates } = core;
   const { apiKeys } = guards.auth;
-  const queues = connectQueues(core);
   const table = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
   const campaigns = createCampaigns(core, guards, claims, { table, queues });
@@ -69,7 +69,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     table,
     redemptions,
     sales,
-    queues,
+    queueStates,
     shards: shards.all,
     clock,
     totals: new TotalsReader(database, sales, () => clock.nowMs()),
@@ -102,20 +102,10 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     auditRoute({ database, apiKeys }),
     lineRoute({ campaigns, sales, apiKeys }),
     overviewRoute({ overview, sales, apiKeys }),
+    queueRoute({ queues, database, apiKeys, log }),
     ...jobBoardRoutes(queues, apiKeys),
     reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits: LIMITS }),
   ];
-}
-
-function connectQueues({ shards, life, log }: Core): JobQueues {
-  const queues = new JobQueues(
-    // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
-    shards.all.map(({ redis }) => ({ connection: redis.forQueues(), shardPrefix: redis.prefix })),
-    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
-    LIMITS,
-  );
-  life.add('job queues', { stop: () => queues.close().catch(() => {}) });
-  return queues;
 }
 
 function createCampaigns(

@@ -15,8 +15,8 @@ const PATH = '/admin/queues';
 type Board = (req: Request, res: Response, next: (error?: unknown) => void) => void;
 
 /**
- * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. It is read-only because jobs are retried until they
- * succeed, and because changes to the queues (pausing `persist`, emptying one) would have no audit entry.
+ * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. A writable one would also offer to pause and empty a
+ * queue, without an audit entry. Delayed jobs are retried by POST /admin/queues/:queue/retry (queue.route.ts).
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   const board = createBoard(queues);
@@ -88,7 +88,8 @@ function progressInWords(progress: unknown): unknown {
   const { entries, oldest_seconds } = (progress ?? {}) as { entries?: number; oldest_seconds?: number };
   if (entries === undefined || oldest_seconds === undefined) return progress;
   if (entries === 0) return 'No entry waits';
-  return `${entries.toLocaleString('en')} entries wait, the oldest for ${oldest_seconds} s`;
+  const waiting = entries === 1 ? '1 entry waits' : `${entries.toLocaleString('en')} entries wait`;
+  return `${waiting}, the oldest for ${oldest_seconds} s`;
 }
 
 function createBoard(queues: JobQueues): Board {

@@ -2,12 +2,13 @@ import type { QueueName } from '../../shared/contracts/jobs.js';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { Stock } from '../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Recent } from '../../shared/observability/recent.js';
 import { type CampaignPause, lastPauses } from '../../shared/postgres/audit-log.js';
 import { type CampaignFilter, nextCursor } from '../../shared/postgres/campaign-list.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { liveWorkers } from '../../shared/postgres/live-workers.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { JobCounts, JobQueues, QueueState } from '../../shared/queues/queues.js';
+import type { JobCounts, QueueState } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { Sales } from '../../shared/sale/sales.js';
@@ -45,7 +46,7 @@ export type OverviewDeps = {
   table: CampaignsTable;
   redemptions: RedemptionsTable;
   sales: Pick<Sales, 'stock'>;
-  queues: JobQueues;
+  queueStates: Pick<Recent<QueueState[]>, 'get'>;
   shards: readonly { index: number; journal: Journal }[];
   clock: RedisClock;
   totals: TotalsReader;
@@ -132,7 +133,7 @@ export class OverviewReader {
   }
 
   async #queues(): Promise<Overview['queues']> {
-    const states = await this.deps.queues.states(this.deps.clock.nowMs());
+    const states = await this.deps.queueStates.get();
     const summaries = QUEUE_NAMES.map((name) => [name, summed(states.filter((state) => state.name === name))] as const);
     return Object.fromEntries(summaries) as Overview['queues'];
   }

@@ -1,6 +1,7 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { postMetrics } from '../../shared/observability/post-metrics.js';
 import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
+import type { QueueState } from '../../shared/queues/queues.js';
 import { MetricsStore } from '../../shared/redis/metrics-store.js';
 import { LiveCampaigns } from '../../shared/sale/live-campaigns.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
@@ -14,7 +15,7 @@ export function opsModule(
   core: Core,
   regions: ReadinessDeps['regions'],
 ): { readiness: ReadinessCheck; routes: Route[] } {
-  const { name, config, log, metrics, life, shards, database, clock } = core;
+  const { name, config, log, metrics, life, shards, database, clock, queueStates } = core;
   const readiness = new ReadinessCheck({
     shards: shards.all,
     scriptNames: SALE_SCRIPTS.map((script) => script.name),
@@ -22,6 +23,8 @@ export function opsModule(
     journalLimitEntries: config.journalLimitEntries,
     kafka: config.kafka ? new OutboxCursors(database) : null,
     regions,
+    queueStates,
+    queueJobs: LIMITS.queueJobs,
   });
   const store = new MetricsStore(shards.home.commands);
   life.add(
@@ -29,6 +32,7 @@ export function opsModule(
     postMetrics(name, metrics, store, () => clock.nowMs()),
   );
   observeShards(core);
+  observeQueues(core);
   const live = shards.all.map(
     ({ sale, commands, clock: shardClock }, index) =>
       new LiveCampaigns(
@@ -84,5 +88,21 @@ function observeShards({ metrics, shards, config }: Core): void {
     'Shards of Redis whose campaigns get 503, of the process that has most',
     () => shards.all.filter(({ gate }) => !gate.isOpen).length,
     'max',
+  );
+}
+
+/** Metrics of the queues; no samples while they cannot be read. */
+function observeQueues({ metrics, queueStates }: Core): void {
+  const states = () => queueStates.get().catch((): QueueState[] => []);
+  metrics.observeSamples('queue_jobs', 'Jobs of a queue by state', ['queue', 'state'], async () =>
+    (await states()).flatMap(({ queue, waiting, active, delayed, failed }) =>
+      Object.entries({ waiting, active, delayed, failed }).map(([state, value]) => ({
+        labels: { queue, state },
+        value,
+      })),
+    ),
+  );
+  metrics.observeSamples('queue_oldest_seconds', 'How long the oldest job of a queue waits', ['queue'], async () =>
+    (await states()).map(({ queue, oldestSeconds }) => ({ labels: { queue }, value: oldestSeconds ?? 0 })),
   );
 }

@@ -24,6 +24,7 @@ const readyData = z
   .object({
     status: z.enum(['ready', 'not_ready']),
     checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
+    degraded: z.array(z.string()).describe('checks that fail, and queues that are full as `queue <name>`'),
   })
   .meta({ id: 'Readiness' });
 
@@ -90,9 +91,9 @@ export function opsRoutes(deps: OpsDeps): Route[] {
         errors: [],
       },
       async (call) => {
-        const { ready, checks } = await readiness.run();
-        if (ready) call.reply(200, { status: 'ready', checks });
-        else call.reply(503, { status: 'not_ready', checks }, ['Retry-After', '1']);
+        const { ready, checks, degraded } = await readiness.run();
+        if (ready) call.reply(200, { status: 'ready', checks, degraded });
+        else call.reply(503, { status: 'not_ready', checks, degraded }, ['Retry-After', '1']);
       },
     ),
     defineRoute(

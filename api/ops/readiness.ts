@@ -1,12 +1,14 @@
 import { Recent } from '../../shared/observability/recent.js';
 import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import { isFullQueue, type QueueState } from '../../shared/queues/queues.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
 import { compareJournalIds, generationOf, nextId } from '../../shared/redis/journal-ids.js';
 import type { Shard } from '../../shared/shards/shard.js';
 
 export type Check = { ok: boolean; detail: string };
-export type Readiness = { ready: boolean; checks: Record<string, Check> };
+/** `degraded`: what does not work although the process is ready, by the names of checks and queues. */
+export type Readiness = { ready: boolean; checks: Record<string, Check>; degraded: string[] };
 
 /** Age of the oldest journal entry that indicates a problem of the worker or Postgres. The sale continues. */
 const JOURNAL_LAG_WARN_SECONDS = 10;
@@ -21,12 +23,15 @@ export type ReadinessDeps = {
   kafka: Pick<OutboxCursors, 'find'> | null;
   /** Whether this installation serves its region, and the other regions; null = it is the only one. */
   regions: (() => { own: Check; others: Record<string, Check> }) | null;
+  queueStates: Pick<Recent<QueueState[]>, 'get'>;
+  /** A queue with as many jobs takes no more. */
+  queueJobs: number;
 };
 
 /**
  * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. It is ready while
  * it can serve the campaigns of one shard, because a load balancer has no better process for those of the others. An
- * outage of Postgres or Kafka and a lagging journal are reported, but they do not make the process unready, because the
+ * outage of Postgres or Kafka, a full queue and a lagging journal are reported, but they do not make the process unready, because the
  * sale continues.
  */
 export class ReadinessCheck {
@@ -40,7 +45,7 @@ export class ReadinessCheck {
   }
 
   async run(): Promise<Readiness> {
-    const { shards, others } = await this.#engines.get();
+    const { shards, others, full } = await this.#engines.get();
     const draining = { ok: !this.draining, detail: this.draining ? 'stopping' : 'no' };
     const now = shards.map((checks, i) => ({
       ...checks,
@@ -51,17 +56,28 @@ export class ReadinessCheck {
     const ofRegions = regions && { region: regions.own, ...regions.others };
     const ready = now.some(isServing) && draining.ok && regions?.own.ok !== false;
     const [only] = now;
-    if (only && now.length === 1) return { ready, checks: { ...only, ...others, ...ofRegions, draining } };
-    return { ready, checks: { ...severalShards(now), ...others, ...ofRegions, draining } };
+    const ofShards = only && now.length === 1 ? only : severalShards(now);
+    const checks = { ...ofShards, ...others, ...ofRegions, draining };
+    const failing = Object.entries(checks).filter(([name, { ok }]) => !ok && name !== 'queues');
+    return { ready, checks, degraded: [...failing.map(([name]) => name), ...full.map((queue) => `queue ${queue}`)] };
   }
 
   async #askEngines() {
-    const [shards, postgres, kafka] = await Promise.all([
+    const [shards, full, postgres, kafka] = await Promise.all([
       Promise.all(this.#shards.map((shard) => shard.ask())),
+      this.#fullQueues(),
       check(async () => void (await this.deps.database.query('select 1')), 'answers'),
       this.#kafka(),
     ]);
-    return { shards, others: { postgres, ...kafka } };
+    const queues =
+      full.length === 0 ? { ok: true, detail: 'take jobs' } : { ok: false, detail: `full: ${full.join(', ')}` };
+    return { shards, full, others: { postgres, queues, ...kafka } };
+  }
+
+  /** Names of the queues that take no more jobs. While the queues cannot be read, the check of Redis has the reason. */
+  async #fullQueues(): Promise<string[]> {
+    const states = await this.deps.queueStates.get().catch((): QueueState[] => []);
+    return states.filter((state) => isFullQueue(state, this.deps.queueJobs)).map(({ queue }) => queue);
   }
 
   /** What the worker that sends to Kafka has recorded. The reason is in its log, because this call needs no key. */
@@ -150,7 +166,10 @@ class ShardReadiness {
     const { firstId, lastId } = await journal.position();
     if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
     // Reads the cursor again, so that entries persisted since the first read do not count as missing.
-    const { cursor } = await watch.beat();
+    // While Postgres is away, nothing says that it lacks entries, and its own check has the reason.
+    const now = await watch.beat().catch(() => null);
+    if (now === null) return false;
+    const { cursor } = now;
     if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
     return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }

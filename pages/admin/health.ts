@@ -1,5 +1,6 @@
+import { call, Refused } from './calls.js';
 import { Chart } from './chart.js';
-import { card, el, write } from './elements.js';
+import { button, card, el, say, write } from './elements.js';
 import type { Overview, QueueNow } from './overview.js';
 import { onlyFor } from './role.js';
 import type { View } from './view.js';
@@ -26,10 +27,18 @@ export function healthView(): View {
     new Chart('oldest', 'Oldest unpersisted', [{ name: 'age', colour: 'waiting', text: seconds }]),
   ] as const;
   const cells = new Map<string, HTMLElement[]>();
+  const troubles = new Map<string, { why: HTMLElement; retry: HTMLElement | null }>();
   const rows = Object.entries(QUEUES).map(([name, purpose]) => {
     const own = [...COUNTS, 'oldest'].map(() => el('td', { class: 'number' }));
     cells.set(name, own);
-    return el('tr', {}, el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose)), ...own);
+    const why = el('span', { class: 'reason bad' });
+    const retry = onlyFor(
+      'admin',
+      button('Retry now', () => retryQueue(name), { hidden: '' }),
+    );
+    troubles.set(name, { why, retry });
+    const head = el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose), why);
+    return el('tr', {}, head, ...own, el('td', {}, retry));
   });
   const root = el(
     'div',
@@ -70,6 +79,7 @@ export function healthView(): View {
             ...['Waiting', 'Active', 'Delayed', 'Failed', 'Oldest'].map((head) =>
               el('th', { scope: 'col', class: 'number' }, head),
             ),
+            el('th', { scope: 'col' }, el('span', { class: 'unseen' }, 'Actions')),
           ),
         ),
         el('tbody', {}, ...rows),
@@ -91,12 +101,27 @@ export function healthView(): View {
       const atMs = Date.parse(now.time);
       charts[0].add(atMs, [now.journal_backlog]);
       charts[1].add(atMs, [now.oldest_unpersisted_seconds]);
-      for (const [name, queue] of Object.entries(now.queues)) showQueue(cells.get(name) ?? [], queue);
+      for (const [name, queue] of Object.entries(now.queues)) {
+        showQueue(cells.get(name) ?? [], queue);
+        const { why, retry } = troubles.get(name) ?? {};
+        if (why) write(why, queue.reason ?? '');
+        if (retry) retry.hidden = queue.reason === null;
+      }
     },
     close() {
       for (const chart of charts) chart.close();
     },
   };
+}
+
+async function retryQueue(name: string): Promise<void> {
+  try {
+    const { jobs } = await call<{ jobs: number }>('POST', `/admin/queues/${name}/retry`);
+    say(jobs === 0 ? 'No job waited for a retry.' : 'The delayed jobs run now.');
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message);
+  }
 }
 
 function showQueue(cells: readonly HTMLElement[], queue: QueueNow): void {

@@ -227,6 +227,27 @@ export class Metrics {
     });
   }
 
+  /** Gauges by several labels, read when metrics are collected; the largest value of all processes counts. */
+  observeSamples<const Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    read: () => Promise<readonly { labels: Record<Label, string>; value: number }[]>,
+  ): void {
+    new Gauge({
+      name: `${PREFIX}${name}`,
+      help,
+      labelNames: [...labelNames],
+      aggregator: 'max',
+      registers: [this.registry],
+      async collect() {
+        const samples = await read();
+        this.reset();
+        for (const { labels, value } of samples) this.set(labels, value);
+      },
+    });
+  }
+
   /** Gauges by one label, read when metrics are collected. A label without a value has no sample. */
   observeEach(
     name: string,

@@ -30,8 +30,8 @@ const COUNT_FRESH_MS = 1_000;
 /** Adds jobs, typed by queue, and reads the state of the queues. */
 export class JobQueues {
   readonly #all: readonly OneQueue[];
-  /** Queue → number of its jobs, and when it was read (monotonic, ms). */
-  readonly #counted = new Map<string, { jobs: number; at: number }>();
+  /** Queue → whether it is full, and when that was read (monotonic, ms). */
+  readonly #counted = new Map<string, { full: boolean; at: number }>();
 
   /**
    * @param servers by shard
@@ -74,6 +74,23 @@ export class JobQueues {
     await (await this.#of('sweeps', 0).queue.getJob(sweep))?.promote().catch(() => {});
   }
 
+  /** Runs the delayed jobs of a queue of all shards now. @returns their number. @throws EngineUnavailable */
+  async retryNow(name: QueueName): Promise<number> {
+    const mine = this.#all.filter((one) => one.name === name);
+    try {
+      const counts = await Promise.all(
+        mine.map(async ({ queue }) => {
+          const { delayed } = await countsOf(queue);
+          await queue.promoteJobs();
+          return delayed;
+        }),
+      );
+      return counts.reduce((total, delayed) => total + delayed, 0);
+    } catch (error) {
+      throw EngineUnavailable.from('redis', error);
+    }
+  }
+
   /**
    * The state of every queue of every shard that responds.
    * @param nowMs by the clock of the processes
@@ -103,11 +120,10 @@ export class JobQueues {
 
   async #isFull(queue: Queue): Promise<boolean> {
     const known = this.#counted.get(queue.name);
-    if (known && performance.now() - known.at < COUNT_FRESH_MS) return known.jobs >= this.limits.queueJobs;
-    const { waiting, active, delayed } = await countsOf(queue);
-    const jobs = waiting + active + delayed;
-    this.#counted.set(queue.name, { jobs, at: performance.now() });
-    return jobs >= this.limits.queueJobs;
+    if (known && performance.now() - known.at < COUNT_FRESH_MS) return known.full;
+    const full = isFullQueue(await countsOf(queue), this.limits.queueJobs);
+    this.#counted.set(queue.name, { full, at: performance.now() });
+    return full;
   }
 }
 
@@ -130,6 +146,10 @@ function openQueue(name: QueueName, shard: number, { connection, shardPrefix }: 
     streams: { events: { maxLen: 1_000 } },
   });
 }
+
+/** Whether a queue takes no more jobs. */
+export const isFullQueue = ({ waiting, active, delayed }: JobCounts, queueJobs: number): boolean =>
+  waiting + active + delayed >= queueJobs;
 
 async function stateOf({ name, queue }: OneQueue, nowMs: number): Promise<QueueState> {
   // Sweeps wait for their next run most of the time.

@@ -4,6 +4,7 @@ import { startJobWorker } from '../../shared/queues/job-worker.js';
 import { JobQueues } from '../../shared/queues/queues.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
 import { atEnd } from '../harness/cleanup.js';
+import { Operator } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -16,6 +17,8 @@ atEnd('the queues', async () => {
   await queues.close();
   server.connection.disconnect();
 });
+
+type BoardQueue = { name: string; counts: Record<string, number>; jobs: Record<string, unknown>[] };
 
 const queueOf = (name: string) => queues.all().find(({ queue }) => queue.name === name)!.queue;
 const backlog = () => redis.xlen('db1:journal');
@@ -90,6 +93,42 @@ test('queues that an operator pauses go on', async () => {
     const paused = await Promise.all(queues.all().map(({ queue }) => queue.isPaused()));
     return !paused.includes(true);
   });
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('the dashboard says what waits and why while Postgres is away', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const operator = new Operator(stage.url);
+  stage.postgres.kill('SIGQUIT');
+  await stage.postgres.exited;
+  const crowd = stage.crowd(product, 100);
+  crowd.start();
+  await until('people buy', () => crowd.completed.length >= 100);
+  await crowd.finish();
+  const shown = await until('the job waits with its reason', async () => {
+    const { body } = await operator.call('GET', '/admin/queues/api/queues?activeQueue=persist&status=delayed');
+    const persist = (body.queues as BoardQueue[]).find(({ name }) => name === 'persist')!;
+    const [job] = persist.jobs;
+    return /entries wait/.test(String(job?.progress)) && { counts: persist.counts, jobs: persist.jobs };
+  });
+  expect(shown.jobs).toMatchObject([
+    {
+      name: 'Write the journal of shard 0 to Postgres',
+      progress: expect.stringMatching(/^[\d,]+ entr(y waits|ies wait), the oldest for \d+ s$/),
+      failedReason: expect.stringMatching(/^Postgres is away: /),
+      stacktrace: [],
+    },
+  ]);
+  expect(shown.counts).toMatchObject({ waiting: 0, active: 0, delayed: 1, failed: 0 });
+  const metrics = await (await fetch(`${stage.url}/metrics`)).text();
+  expect(metrics).toMatch(/doorbuster_queue_jobs{queue="persist",state="delayed"} 1/);
+  const ready = (await (await fetch(`${stage.url}/readyz`)).json()) as { data: unknown };
+  expect(ready.data).toMatchObject({ status: 'ready', degraded: ['postgres'] });
+  await stage.startPostgres();
+  await until('everything is written', async () => (await backlog()) === 0);
+  const retried = await operator.call('POST', '/admin/queues/persist/retry');
+  expect(retried).toMatchObject({ status: 200, data: { queue: 'persist', jobs: 0 } });
+  expect((await operator.call('POST', '/admin/queues/nothing/retry')).status).toBe(400);
   await stage.expectNothingLost(crowd, product);
 });
 
