@@ -15,8 +15,8 @@ const PATH = '/admin/queues';
 type Board = (req: Request, res: Response, next: (error?: unknown) => void) => void;
 
 /**
- * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. A writable one would also offer to pause and empty a
- * queue, without an audit entry. Delayed jobs are retried by POST /admin/queues/:queue/retry (queue.route.ts).
+ * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. A writable one would also offer to pause and empty
+ * a queue, without an audit entry. Delayed jobs are retried by POST /admin/queues/:queue/retry (queue.route.ts).
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   const board = createBoard(queues);

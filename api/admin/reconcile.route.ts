@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
@@ -80,7 +79,7 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
       const campaign = await campaigns.find(validate(params, req.params).id);
       // A request during a comparison of the campaign gets the result of that comparison.
       const job = await queues.add('reconcile', { productId: campaign.productId });
-      if (job === null) throw new Problem('temporarily_unavailable', 'Too many comparisons wait. Try again later.');
+      if (job === null) throw call.refusal('temporarily_unavailable', 'Too many comparisons wait. Try again later.');
       const result = (await answers.wait(job, limits.reconcileAnswerMs)) as Reconciliation | null;
       await writeAudit(database, {
         actor: operator,

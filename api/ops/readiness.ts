@@ -31,8 +31,8 @@ export type ReadinessDeps = {
 /**
  * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. It is ready while
  * it can serve the campaigns of one shard, because a load balancer has no better process for those of the others. An
- * outage of Postgres or Kafka, a full queue and a lagging journal are reported, but they do not make the process unready, because the
- * sale continues.
+ * outage of Postgres or Kafka, a full queue and a lagging journal are reported. They do not make the process unready,
+ * because the sale continues.
  */
 export class ReadinessCheck {
   draining = false;

@@ -83,7 +83,7 @@ export const LIMITS = {
    * entries.
    */
   gatherMs: 50,
-  /** How long a job of the queue `persist` drains its journal before the next one goes on, and how long it waits for entries. */
+  /** How long a job of the queue `persist` drains before the next one goes on, and how long it waits for entries. */
   drainRunMs: 5_000,
   drainIdleMs: 2_000,
   /** After this time without a commit a worker persists without a job, and then at most every `stuckRetryMs`. */

@@ -10,8 +10,8 @@ export type QueueServer = { connection: Redis; shardPrefix: string };
 export type JobCounts = { waiting: number; active: number; delayed: number; failed: number };
 
 /**
- * `oldestSeconds`: since when the job that has waited longest waits; null = no job waits. `reason`: why the last attempt
- * of a job that waits failed; null = none failed.
+ * `oldestSeconds`: how long the oldest job has waited; null = no job waits. `reason`: why the last attempt of a job
+ * that waits failed; null = none failed.
  */
 export type QueueState = JobCounts & {
   name: QueueName;

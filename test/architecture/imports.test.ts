@@ -67,7 +67,8 @@ const OF_PROCESS: Record<string, readonly string[]> = {
   'worker/core': [],
   // `npm run reshard` is a worker that recovers shards on request.
   'worker/reshard-command': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
-  'worker/job-workers': ['worker/core', 'worker/processors', 'worker/sweeps'],
+  'worker/queue-upkeep': ['worker/core', 'worker/sweeps'],
+  'worker/queue-workers': ['worker/core', 'worker/processors', 'worker/persist', 'worker/sweeps'],
 };
 
 /** The guards' folders: each may import those before it. */

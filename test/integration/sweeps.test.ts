@@ -3,7 +3,7 @@ import { Metrics } from '../../shared/observability/metrics.js';
 import { keys } from '../../shared/redis/keys.js';
 import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
-import { maintainLines } from '../../worker/maintain-line/maintain-line.js';
+import { maintainLines } from '../../worker/expire/maintain-lines.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';
 import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';

@@ -3,8 +3,8 @@ import { type JobResult, queueOf } from '../../shared/contracts/jobs.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 import type { Core, WorkerShard } from '../core.js';
-import { maintainLines } from '../maintain-line/maintain-line.js';
 import { expireOverdue } from './expire.js';
+import { maintainLines } from './maintain-lines.js';
 import { DeadlineWatch } from './watch-deadlines.js';
 
 /** What runs the jobs of the queue `expire` of one shard. */

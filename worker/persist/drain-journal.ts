@@ -29,10 +29,11 @@ export type DrainDeps = {
 };
 
 /**
- * Runs the jobs of the queue `persist` of one shard: drains the journal, batch after batch, from the cursor in Postgres.
- * The next batch collects entries while a batch is written, and for at least `gatherMs` unless a response waits for the
- * commit. So many promises share one transaction, and a checkout does not pay for a job. A run ends after `drainRunMs`,
- * or when no entry came for `drainIdleMs`. It keeps no state that matters: a second run finds nothing left to do.
+ * Runs the jobs of the queue `persist` of one shard: drains its journal, batch after batch, from the cursor in
+ * Postgres. The next batch collects entries while a batch is written, and for at least `gatherMs` unless a response
+ * waits for the commit. So many promises share one transaction, and a checkout does not pay for a job. A run ends after
+ * `drainRunMs`, or when no entry came for `drainIdleMs`. It keeps no state that matters: a second run finds nothing
+ * left to do.
  */
 export class DrainJournal {
   #running = 0;

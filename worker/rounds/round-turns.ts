@@ -10,8 +10,7 @@ const TURN_MS = 800;
 
 /**
  * Decides which worker serves the line of a divided campaign. The first worker that asks gets the turn, which covers
- * several rounds. A worker that dies or freezes blocks others for one turn at most. Two workers at once do no harm, they
- * only waste work.
+ * several rounds. A worker that dies or freezes blocks others for one turn at most. Two workers at once do no harm.
  */
 export class RoundTurns {
   /** Campaign → when the turn of this worker ends, by the monotonic clock in ms. */

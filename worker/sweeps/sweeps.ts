@@ -8,8 +8,8 @@ export type Sweep = { everyMs: number; run: () => Promise<void> };
 const RETRY_MAX_MS = 5_000;
 
 /**
- * Runs the jobs of the queue `sweeps`. Each sweep is one job, which moves itself by its interval; so a sweep runs in one
- * worker at a time, and never beside itself. Workers add a job that is missing (worker/queue-upkeep.ts).
+ * Runs the jobs of the queue `sweeps`. Each sweep is one job, which moves itself by its interval. So a sweep runs in
+ * one worker at a time, and never beside itself. Workers add a job that is missing (worker/queue-upkeep.ts).
  */
 export class Sweeps {
   readonly #table: ReadonlyMap<SweepName, Sweep>;
