@@ -92,7 +92,8 @@ at \`0\`; a Redis that lost its data gets its events again. See \`examples/\`.
 **Webhooks** (\`POST /admin/webhooks\`): the CloudEvent as the body of a POST, signed by [Standard Webhooks](https://www.standardwebhooks.com)
 (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`, one signature a secret). Any 2xx within five seconds is an acceptance, 410
 disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an hour, for a day; then the endpoint is disabled.
-Redirects are not followed. The next event is sent when the one before it was accepted.
+Redirects are not followed. The next event is sent when the one before it was accepted. The status decides: the body is not read, and
+a connection whose body goes on is closed.
 
 An event that the endpoint rejects is parked with the later events of its reservation (or campaign), and the others go on. It is retried
 with the same delays; after a day it waits until an operator changes the endpoint in any way. Up to 20 reservations and 1,000

@@ -2,6 +2,9 @@ import http from 'node:http';
 import https from 'node:https';
 import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from './public-address.js';
 
+/** Responses end so soon after their status, if at all. Only then the connection serves the next request. */
+const BODY_MS = 100;
+
 export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
 
 /**
@@ -25,6 +28,7 @@ export class EndpointConnection {
   }
 
   /**
+   * Settles when the status is there, and does not wait for the body. A connection whose body goes on is destroyed.
    * @returns the status of the response
    * @throws when there is no response, and PrivateAddress when the address is private
    */
@@ -36,35 +40,30 @@ export class EndpointConnection {
     const [client, agent] =
       url.protocol === 'https:' ? ([https, this.#agents.https] as const) : ([http, this.#agents.http] as const);
     return new Promise((resolve, reject) => {
-      let status = 0;
       const request = client.request(url, {
         method: 'POST',
         agent,
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         ...(this.allowPrivate ? {} : { lookup: this.lookup }),
       });
-      const deadline = setTimeout(
-        () => request.destroy(new Error('no response in time')),
-        this.limits.webhookTimeoutMs,
-      );
-      // The status decides, even if the rest of the response fails.
-      const finish = (error?: Error) => {
-        clearTimeout(deadline);
-        if (status > 0) resolve(status);
-        else reject(error ?? new Error('the connection was closed without a response'));
-      };
+      let timer = setTimeout(() => request.destroy(new Error('no response in time')), this.limits.webhookTimeoutMs);
       request.on('response', (response) => {
-        status = response.statusCode ?? 0;
+        clearTimeout(timer);
+        timer = setTimeout(() => request.destroy(), BODY_MS);
+        resolve(response.statusCode ?? 0);
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
           if (bytes > this.limits.webhookAnswerBytes) request.destroy();
         });
-        response.on('end', () => finish());
-        response.on('error', finish);
+        // The status decides, even if the rest of the response fails.
+        response.on('error', () => {});
       });
-      request.on('error', finish);
-      request.on('close', () => finish());
+      request.on('error', reject);
+      request.on('close', () => {
+        clearTimeout(timer);
+        reject(new Error('the connection was closed without a response'));
+      });
       request.end(body);
     });
   }

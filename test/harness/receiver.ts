@@ -2,12 +2,15 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { atEnd } from './cleanup.js';
 
+/** `endless`: the status, and then a body that does not end. */
+type Answer = number | { status: number; location: string } | { status: number; endless: true } | 'nothing';
+
 export type Received = { headers: IncomingHttpHeaders; text: string; event: Record<string, any>; answer: number };
 
 /** A receiver of webhooks: keeps all deliveries and responds as a test has set. */
 export class Receiver {
   readonly received: Received[] = [];
-  answer: (event: Record<string, any>) => number | { status: number; location: string } | 'nothing' = () => 204;
+  answer: (event: Record<string, any>) => Answer | Promise<Answer> = () => 204;
 
   constructor(readonly url: string) {}
 
@@ -21,13 +24,17 @@ export async function startReceiver(): Promise<Receiver> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
+    request.on('end', async () => {
       const text = Buffer.concat(chunks).toString();
       const event = JSON.parse(text) as Record<string, any>;
-      const answer = receiver.answer(event);
+      const answer = await receiver.answer(event);
       const status = answer === 'nothing' ? 0 : typeof answer === 'number' ? answer : answer.status;
       receiver.received.push({ headers: request.headers, text, event, answer: status });
       if (answer === 'nothing') return;
+      if (typeof answer === 'object' && 'endless' in answer) {
+        response.writeHead(status).write('a response without an end');
+        return;
+      }
       if (typeof answer === 'object') response.setHeader('location', answer.location);
       response.writeHead(status).end('an unread response');
     });

@@ -333,6 +333,16 @@ test('a delivery does not wait for an endpoint that never answers, nor for one t
   await until('it is due again by itself', () => isDue(endpoint));
 });
 
+test('a delivery does not wait for the end of a response whose status it has', async () => {
+  const receiver = await startReceiver();
+  receiver.answer = () => ({ status: 200, endless: true });
+  const endpoint = await subscribe(receiver.url);
+  const ids = await happen(3);
+  await deliverTo(endpoint.id, parts());
+  expect(delivered(receiver)).toEqual(ids.map((id) => [id, 200]));
+  expect(await read(endpoint)).toMatchObject({ lastSeq: await outbox.lastSeq(), lastError: null });
+});
+
 /** Retries of parked events are due at once. */
 const hurry = () =>
   store.sql.query("update webhook_parked set next_attempt_at = now() where next_attempt_at < 'infinity'");
