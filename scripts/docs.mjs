@@ -95,6 +95,9 @@ disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an h
 Redirects are not followed. The next event is sent when the one before it was accepted. The status decides: the body is not read, and
 a connection whose body goes on is closed.
 
+After a change of an endpoint (\`PATCH\`), its next delivery is tried at once. A response to a call that was under way then, to the old URL
+for example, neither fails nor disables the endpoint, and its event is sent again.
+
 An event that the endpoint rejects is parked with the later events of its reservation (or campaign), and the others go on. It is retried
 with the same delays; after a day it waits until an operator changes the endpoint in any way. Up to 20 reservations and 1,000
 events are parked for an endpoint. Without a response, and after a redirect, 401, 403, 404, 405, 429, 502, 503 or 504, all events wait; an event that

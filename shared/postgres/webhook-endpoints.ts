@@ -83,14 +83,17 @@ export class WebhookEndpoints {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Changes an endpoint. Its next delivery is then tried at once. */
+  /**
+   * Changes an endpoint. Its next delivery is then tried at once. A run of deliveries that holds the endpoint loses its
+   * lease, so it records nothing more: its result is that of the old URL.
+   */
   async change(id: string, change: EndpointChange, client: Queryable): Promise<WebhookEndpoint | null> {
     const { rows } = await client.query<Row>(
       `update webhook_endpoints set url = coalesce($2, url), secrets = coalesce($3, secrets),
          types = case when $5 then $4 else types end,
          campaign_ids = case when $8 then $7 else campaign_ids end, enabled = coalesce($6, enabled),
          disabled_reason = case when coalesce($6, enabled) then null else coalesce(disabled_reason, 'by an operator') end,
-         attempts = 0, failing_since = null, next_attempt_at = null
+         attempts = 0, failing_since = null, next_attempt_at = null, lease = null, leased_until = null
        where endpoint_id = $1 returning *`,
       [
         id,
@@ -226,6 +229,7 @@ export class WebhookEndpoints {
   /**
    * Records a failed delivery. The delay before the next attempt doubles. After `giveUpMs` of failures, the endpoint is
    * disabled.
+   * @returns null when another run holds the endpoint, or it was changed or deleted; nothing is recorded then
    */
   async fail(id: string, lease: string, error: string, limits: RetryLimits): Promise<Failure | null> {
     const { rows } = await this.database.query<{ enabled: boolean; attempts: number; disabled_reason: string | null }>(
@@ -240,13 +244,14 @@ export class WebhookEndpoints {
     return row ? { enabled: row.enabled, attempts: row.attempts, disabledReason: row.disabled_reason } : null;
   }
 
-  /** Disables an endpoint that asked for no further deliveries. */
-  async disable(id: string, lease: string, reason: string): Promise<void> {
-    await this.database.query(
+  /** Disables an endpoint that asked for no further deliveries. @returns false when another run holds it, as `fail` */
+  async disable(id: string, lease: string, reason: string): Promise<boolean> {
+    const { rowCount } = await this.database.query(
       `update webhook_endpoints set enabled = false, disabled_reason = $3, last_error = $3, lease = null, leased_until = null
        where endpoint_id = $1 and lease = $2`,
       [id, lease, reason],
     );
+    return rowCount === 1;
   }
 
   /** Disables an endpoint that has accepted no event for `silentMs`. */

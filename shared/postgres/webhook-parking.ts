@@ -5,7 +5,17 @@ import type { RetryLimits } from './webhook-endpoints.js';
 export type ParkedHead = { subject: string; seq: number };
 export type ParkedFailure = { attempts: number; givenUp: boolean };
 
-/** Table `webhook_parked`. The first event of a subject is retried; the others wait for it. */
+/**
+ * Whether the run that writes still holds the endpoint. Waits for a change of the endpoint that has not been committed
+ * yet, because the change takes the lease away and makes all parked events due.
+ */
+const HELD = (lease: string) =>
+  `exists (select 1 from webhook_endpoints where endpoint_id = $1 and lease = ${lease} for share)`;
+
+/**
+ * Table `webhook_parked`. The first event of a subject is retried; the others wait for it. A run of deliveries writes
+ * only while it holds the lease of the endpoint.
+ */
 export class WebhookParking {
   constructor(readonly database: Database) {}
 
@@ -18,22 +28,30 @@ export class WebhookParking {
     return new Map(rows.map(({ subject, events }) => [subject, events]));
   }
 
-  /** Parks an event that failed. */
-  async parkFailed(endpointId: string, head: ParkedHead, error: string, { firstDelayMs }: RetryLimits): Promise<void> {
-    await this.database.query(
+  /** Parks an event that failed. @returns false when the run no longer holds the endpoint */
+  async parkFailed(
+    endpointId: string,
+    lease: string,
+    head: ParkedHead,
+    error: string,
+    { firstDelayMs }: RetryLimits,
+  ): Promise<boolean> {
+    const { rowCount } = await this.database.query(
       `insert into webhook_parked (endpoint_id, subject, seq, attempts, failing_since, next_attempt_at, last_error)
-       values ($1, $2, $3, 1, now(), now() + make_interval(secs => $5::float8 / 1000), $4)
-       on conflict (endpoint_id, subject, seq) do nothing`,
-      [endpointId, head.subject, head.seq, error, firstDelayMs],
+       select $1, $2, $3, 1, now(), now() + make_interval(secs => $5::float8 / 1000), $4 where ${HELD('$6')}
+       on conflict (endpoint_id, subject, seq) do update set seq = excluded.seq`,
+      [endpointId, head.subject, head.seq, error, firstDelayMs, lease],
     );
+    return rowCount === 1;
   }
 
   /** Parks an event behind an earlier one of its subject. */
-  async parkBehind(endpointId: string, { subject, seq }: ParkedHead): Promise<void> {
+  async parkBehind(endpointId: string, lease: string, { subject, seq }: ParkedHead): Promise<void> {
     await this.database.query(
-      `insert into webhook_parked (endpoint_id, subject, seq, next_attempt_at) values ($1, $2, $3, 'infinity')
+      `insert into webhook_parked (endpoint_id, subject, seq, next_attempt_at)
+       select $1, $2, $3, 'infinity' where ${HELD('$4')}
        on conflict (endpoint_id, subject, seq) do nothing`,
-      [endpointId, subject, seq],
+      [endpointId, subject, seq, lease],
     );
   }
 
@@ -48,33 +66,48 @@ export class WebhookParking {
     return row ? { subject: row.subject, seq: Number(row.seq) } : null;
   }
 
-  /** Removes an event that was delivered or no longer exists. The next one of its subject is due at once. */
-  async remove(endpointId: string, { subject, seq }: ParkedHead): Promise<void> {
-    await this.database.query(
+  /**
+   * Removes an event that was delivered or no longer exists. The next one of its subject is due at once.
+   * @returns false when the run no longer holds the endpoint
+   */
+  async remove(endpointId: string, lease: string, { subject, seq }: ParkedHead): Promise<boolean> {
+    const { rowCount } = await this.database.query(
       `with removed as (
-         delete from webhook_parked where endpoint_id = $1 and subject = $2 and seq = $3
+         delete from webhook_parked where endpoint_id = $1 and subject = $2 and seq = $3 and ${HELD('$4')} returning 1
+       ), next as (
+         update webhook_parked set next_attempt_at = now() where endpoint_id = $1 and subject = $2 and seq = (
+           select min(seq) from webhook_parked where endpoint_id = $1 and subject = $2 and seq > $3)
+           and exists (select 1 from removed)
        )
-       update webhook_parked set next_attempt_at = now() where endpoint_id = $1 and subject = $2 and seq = (
-         select min(seq) from webhook_parked where endpoint_id = $1 and subject = $2 and seq > $3)`,
-      [endpointId, subject, seq],
+       select 1 from removed`,
+      [endpointId, subject, seq, lease],
     );
+    return rowCount === 1;
   }
 
   /**
    * Records another failure. The delay doubles. After `giveUpMs` the event is given up: it stays parked, and is retried
    * when an operator changes the endpoint.
+   * @returns null when the run no longer holds the endpoint
    */
-  async fail(endpointId: string, head: ParkedHead, error: string, limits: RetryLimits): Promise<ParkedFailure> {
+  async fail(
+    endpointId: string,
+    lease: string,
+    head: ParkedHead,
+    error: string,
+    limits: RetryLimits,
+  ): Promise<ParkedFailure | null> {
     const { rows } = await this.database.query<{ attempts: number; given_up: boolean }>(
       `update webhook_parked set attempts = attempts + 1, failing_since = coalesce(failing_since, now()), last_error = $4,
          next_attempt_at = case
            when coalesce(failing_since, now()) <= now() - make_interval(secs => $7::float8 / 1000) then 'infinity'
            else now() + make_interval(secs => least($6::float8, $5::float8 * power(2, least(attempts, 30))) / 1000) end
-       where endpoint_id = $1 and subject = $2 and seq = $3
+       where endpoint_id = $1 and subject = $2 and seq = $3 and ${HELD('$8')}
        returning attempts, next_attempt_at = 'infinity' as given_up`,
-      [endpointId, head.subject, head.seq, error, limits.firstDelayMs, limits.maxDelayMs, limits.giveUpMs],
+      [endpointId, head.subject, head.seq, error, limits.firstDelayMs, limits.maxDelayMs, limits.giveUpMs, lease],
     );
-    return { attempts: rows[0]?.attempts ?? 0, givenUp: rows[0]?.given_up ?? false };
+    const [row] = rows;
+    return row ? { attempts: row.attempts, givenUp: row.given_up } : null;
   }
 
   /** Removes events that are no longer stored: those that were given up and are too old to be delivered. */

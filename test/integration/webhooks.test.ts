@@ -343,6 +343,87 @@ test('a delivery does not wait for the end of a response whose status it has', a
   expect(await read(endpoint)).toMatchObject({ lastSeq: await outbox.lastSeq(), lastError: null });
 });
 
+/** Makes a receiver keep its responses until `respond` is called. `called` settles with the first request. */
+function holdBack(receiver: Receiver, answer: number) {
+  let respond = () => {};
+  const allowed = new Promise<void>((resolve) => {
+    respond = resolve;
+  });
+  const called = new Promise<void>((resolve) => {
+    receiver.answer = async () => {
+      resolve();
+      await allowed;
+      return answer;
+    };
+  });
+  return { called, respond: () => respond() };
+}
+
+describe('an endpoint that is moved while its old URL is called', () => {
+  /** Moves an endpoint during a call. The old URL responds after the new one has received the events. */
+  async function move(oldAnswer: number) {
+    const [before, after] = [await startReceiver(), await startReceiver()];
+    const { called, respond } = holdBack(before, oldAnswer);
+    const endpoint = await subscribe(before.url);
+    const ids = await happen(3);
+    const ofOld = parts();
+    const old = deliverTo(endpoint.id, ofOld);
+    await called;
+    await endpoints.change(endpoint.id, { url: after.url }, store.database);
+    expect(await isDue(endpoint)).toBe(true);
+    await deliverTo(endpoint.id, parts());
+    expect(delivered(after)).toEqual(ids.map((id) => [id, 204]));
+    respond();
+    await old;
+    expect(delivered(before)).toEqual([[ids[0], oldAnswer]]);
+    return { endpoint, after, ids, log: ofOld.log };
+  }
+
+  it('stays enabled when the old URL answers 410, and its new URL gets the events', async () => {
+    const { endpoint, after, log } = await move(410);
+    expect(await read(endpoint)).toMatchObject({ enabled: true, disabledReason: null, lastError: null, attempts: 0 });
+    expect(log.lines.filter(({ message }) => message.includes('disabled'))).toEqual([]);
+    const more = await happen(1);
+    await deliverTo(endpoint.id, parts());
+    expect(after.accepted().slice(-1)).toEqual(more);
+  });
+
+  for (const answer of [503, 422] as const) {
+    it(`has no failure of the old URL when that answers ${answer}`, async () => {
+      const { endpoint } = await move(answer);
+      expect(await read(endpoint)).toMatchObject({ attempts: 0, failingSince: null, lastError: null });
+      expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ events: 0, parked: 0 });
+    });
+  }
+
+  it('does not go back to the old URL when that accepts the event', async () => {
+    const { endpoint, ids, after } = await move(204);
+    expect(after.accepted()).toEqual(ids);
+    expect(await read(endpoint)).toMatchObject({ lastSeq: await outbox.lastSeq(), lastError: null });
+  });
+
+  it('keeps a parked event whose retry the old URL rejected', async () => {
+    const [before, after] = [await startReceiver(), await startReceiver()];
+    const endpoint = await subscribe(before.url);
+    const ids = await happen(1);
+    before.answer = () => 422;
+    await deliverTo(endpoint.id, parts());
+    await hurry();
+    const { called, respond } = holdBack(before, 422);
+    const old = deliverTo(endpoint.id, parts());
+    await called;
+    await endpoints.change(endpoint.id, { url: after.url }, store.database);
+    await parking.retryAll(endpoint.id, store.database);
+    respond();
+    await old;
+    // The failure would set the time of the next attempt anew.
+    const { rows } = await store.sql.query('select attempts, next_attempt_at <= now() as due from webhook_parked');
+    expect(rows).toEqual([{ attempts: 0, due: true }]);
+    await deliverTo(endpoint.id, parts());
+    expect(after.accepted()).toEqual(ids);
+  });
+});
+
 /** Retries of parked events are due at once. */
 const hurry = () =>
   store.sql.query("update webhook_parked set next_attempt_at = now() where next_attempt_at < 'infinity'");

@@ -104,7 +104,7 @@ async function retryParked(run: Run, endpoint: WebhookEndpoint): Promise<Webhook
       current = await endpoints.delivered(endpoint.id, lease, limits.webhookLeaseMs);
       if (!current) return null;
     }
-    await parking.remove(endpoint.id, head);
+    if (!(await parking.remove(endpoint.id, lease, head))) return null;
   }
   return current;
 }
@@ -129,7 +129,7 @@ async function deliverStretch(run: Run, endpoint: WebhookEndpoint, stretch: Stre
 
 /**
  * @param parked the subjects with parked events, which this function adds to
- * @returns true = delivered, false = parked, null = the endpoint fails, which has been recorded
+ * @returns true = delivered, false = parked, null = the endpoint fails, which has been recorded, or it was changed
  */
 async function deliverOrPark(
   run: Run,
@@ -146,7 +146,7 @@ async function deliverOrPark(
       await endpoints.fail(endpoint.id, lease, 'too many events wait for failing ones', limits.webhookRetry);
       return null;
     }
-    await parking.parkBehind(endpoint.id, { subject, seq });
+    await parking.parkBehind(endpoint.id, lease, { subject, seq });
     parked.set(subject, behind + 1);
     return false;
   }
@@ -154,7 +154,11 @@ async function deliverOrPark(
   if (result.delivered) return true;
   const mayPark = parked.size < limits.webhookParkedSubjects;
   if (await isEndpointFailing(run, endpoint, event, result, mayPark)) return null;
-  await parking.parkFailed(endpoint.id, { subject, seq }, String(result.error), limits.webhookRetry);
+  const retry = limits.webhookRetry;
+  if (!(await parking.parkFailed(endpoint.id, lease, { subject, seq }, String(result.error), retry))) {
+    dropResult(run, endpoint, event, result);
+    return null;
+  }
   parked.set(subject, 1);
   metrics.webhookDeliveries.inc({ outcome: 'failed' });
   log.warn(
@@ -185,13 +189,17 @@ async function isEndpointFailing(
   run: Run,
   endpoint: WebhookEndpoint,
   event: OutboxEvent,
-  { status, error }: PostResult,
+  result: PostResult,
   mayPark = true,
 ): Promise<boolean> {
+  const { status, error } = result;
   const { endpoints, metrics, log, lease } = run;
   const about = { endpoint: endpoint.id, event: event.id };
   if (status === GONE) {
-    await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone');
+    if (!(await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone'))) {
+      dropResult(run, endpoint, event, result);
+      return true;
+    }
     metrics.webhookDeliveries.inc({ outcome: 'gone' });
     log.warn(about, 'a webhook endpoint responded with 410 and was disabled');
     return true;
@@ -200,25 +208,39 @@ async function isEndpointFailing(
   const ofEndpoint = isAbout && (status === null || endpoint.attempts < ATTEMPTS_OF_ENDPOINT);
   if (mayPark && !ofEndpoint) return false;
   const failure = await endpoints.fail(endpoint.id, lease, String(error), run.limits.webhookRetry);
-  metrics.webhookDeliveries.inc({ outcome: failure && !failure.enabled ? 'given_up' : 'failed' });
-  if (failure && !failure.enabled)
-    log.error({ ...about, reason: error }, 'a webhook endpoint failed for too long and was disabled');
-  else
+  if (!failure) {
+    dropResult(run, endpoint, event, result);
+    return true;
+  }
+  metrics.webhookDeliveries.inc({ outcome: failure.enabled ? 'failed' : 'given_up' });
+  if (failure.enabled)
     log.warn(
-      { ...about, reason: error, attempts: failure?.attempts },
+      { ...about, reason: error, attempts: failure.attempts },
       'a webhook was not delivered; it will be retried',
     );
+  else log.error({ ...about, reason: error }, 'a webhook endpoint failed for too long and was disabled');
   return true;
 }
 
+/** Logs a failure that is not recorded, because the endpoint was changed during the call. */
+function dropResult({ log }: Run, { id }: WebhookEndpoint, event: OutboxEvent, { error }: PostResult): void {
+  const about = { endpoint: id, event: event.id, reason: error };
+  log.info(about, 'a webhook endpoint was changed during a delivery; the failure was not recorded');
+}
+
 async function failParked(
-  { endpoints, parking, metrics, log, limits, lease }: Run,
-  { id }: WebhookEndpoint,
+  run: Run,
+  endpoint: WebhookEndpoint,
   head: ParkedHead,
   event: OutboxEvent,
-  { error }: PostResult,
+  result: PostResult,
 ): Promise<void> {
-  const { attempts, givenUp } = await parking.fail(id, head, String(error), limits.webhookRetry);
+  const { endpoints, parking, metrics, log, limits, lease } = run;
+  const { id } = endpoint;
+  const { error } = result;
+  const failure = await parking.fail(id, lease, head, String(error), limits.webhookRetry);
+  if (!failure) return dropResult(run, endpoint, event, result);
+  const { attempts, givenUp } = failure;
   const about = { endpoint: id, event: event.id, subject: head.subject, reason: error, attempts };
   metrics.webhookDeliveries.inc({ outcome: givenUp ? 'given_up' : 'failed' });
   if (givenUp) {
