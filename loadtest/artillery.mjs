@@ -8,6 +8,8 @@ import { Problem } from '../scripts/problem.mjs';
 import { launch } from '../scripts/processes.mjs';
 import { listen } from './ipc.mjs';
 
+/** The exit code of Artillery when an expectation of its script failed. */
+const EXPECTATION_FAILED = 21;
 /** Artillery has written all its results by then. */
 const STOP_LIMIT_MS = 1_000;
 export const FOLDER = dirname(fileURLToPath(import.meta.url));
@@ -65,9 +67,10 @@ export function wholeScript(script, target) {
  * @param {ReturnType<typeof wholeScript>} script
  * @param {import('./tally.mjs').Tally} tally
  * @param {object} facts further facts for the processor
+ * @param {Record<string, string>} env what the script reads as `$env`
  * @returns {Promise<void>} when the last user is done
  */
-export async function runArtillery(script, tally, facts) {
+export async function runArtillery(script, tally, facts, env) {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-loadtest-'));
   // The folder contains a key, so it is removed after an interruption too.
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -83,6 +86,7 @@ export async function runArtillery(script, tally, facts) {
       stdio: ['ignore', log, log],
       env: {
         ...process.env,
+        ...env,
         DOORBUSTER_LOADTEST_FACTS: join(folder, 'facts.json'),
         // One process, because its users share memory, and most machines for it have two cores.
         WORKERS: '1',
@@ -98,8 +102,8 @@ export async function runArtillery(script, tally, facts) {
     // Artillery computes its own sums for ten seconds after the last user has left. The tally does not need them.
     await artillery.stop(STOP_LIMIT_MS);
     if (over === 'over') return;
-    if (over.code === 0) {
-      // A step that throws ends its user silently.
+    if (over.code === 0 || over.code === EXPECTATION_FAILED) {
+      // A step that throws, or that lacks a value of a response, ends its user silently.
       tally.fault(`${people - tally.departures} of ${people} users did not come to the end of their story`);
       return;
     }

@@ -151,7 +151,7 @@ export class LoadRun {
       serviceKey: target.serviceKey,
       ...facts,
     };
-    await runArtillery(wholeScript(script, target.url), tally, known);
+    await runArtillery(wholeScript(script, target.url), tally, known, { SERVICE_KEY: target.serviceKey });
   }
 
   /**

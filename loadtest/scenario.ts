@@ -18,9 +18,16 @@ export type Scenario<Planned extends Plan = Plan, Products = unknown> = {
 
 /** A script for Artillery. */
 export type ArtilleryScript = {
-  config: { phases: { name: string; duration: number; arrivalCount: number }[] };
-  scenarios: { name: string; weight?: number; flow: Step[] }[];
+  config: {
+    phases: { name: string; duration: number; arrivalCount: number }[];
+    variables?: Record<string, unknown>;
+    plugins?: Record<string, unknown>;
+  };
+  scenarios: ({ name: string; weight?: number; flow: Step[] } & Partial<Record<ScenarioHook, string[]>>)[];
 };
+
+/** Hooks of artillery/shopper.mjs for all steps of a user. */
+type ScenarioHook = 'beforeScenario' | 'afterScenario' | 'beforeRequest' | 'afterResponse' | 'onError';
 
 /** A step of Artillery: one of its verbs. Conditions and functions are hooks of artillery/shopper.mjs. */
 export type Step = {
@@ -31,7 +38,7 @@ export type Step = {
   think?: number | string;
   function?: string;
   loop?: Step[];
-  count?: number;
+  count?: number | string;
   whileTrue?: string;
 };
 

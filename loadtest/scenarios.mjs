@@ -2,6 +2,10 @@
 
 /** @type {Record<string, { about: string, load: () => Promise<import('./scenario.js').Scenario> }>} */
 export const SCENARIOS = {
+  spike: {
+    about: 'an opening with the file that Artillery runs alone: artillery/spike.yml',
+    load: async () => (await import('./scenarios/spike.mjs')).scenario,
+  },
   'opening-second': {
     about: '10,000 people within one second on 1,000 units',
     load: async () => (await import('./scenarios/opening-second.mjs')).scenario,
@@ -15,15 +19,19 @@ export const SCENARIOS = {
     load: async () => (await import('./scenarios/thundering-reconnect.mjs')).scenario,
   },
   'waiting-room': {
-    about: 'people wait at their sockets, units come back, the line moves',
+    about: 'people poll their place, units come back, the line moves: artillery/waiting-room.yml',
     load: async () => (await import('./scenarios/waiting-room.mjs')).scenario,
+  },
+  'waiting-room-sockets': {
+    about: 'the same with the typed client, at sockets',
+    load: async () => (await import('./scenarios/waiting-room-sockets.mjs')).scenario,
   },
   'hostile-devices': {
     about: 'devices over their quota, forged tokens, guessed codes, and ordinary shoppers among them',
     load: async () => (await import('./scenarios/hostile-devices.mjs')).scenario,
   },
   'payment-timeouts': {
-    about: 'no user pays: every reservation expires and its unit goes down the line',
+    about: 'no user pays, units expire and go down the line: artillery/payment-timeouts.yml',
     load: async () => (await import('./scenarios/payment-timeouts.mjs')).scenario,
   },
   codes: {

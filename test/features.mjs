@@ -75,6 +75,7 @@ export const FEATURES = {
   'docs/': ['e2e/documents', 'generators/docs-site'],
   'docs-site/': ['generators/docs-site'],
   'loadtest/': ['loadtest/command', 'loadtest/verdict'],
+  'loadtest/artillery/': ['loadtest/artillery-files'],
   'loadtest/plan/': ['loadtest/plan'],
   'lua/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/line', 'integration/scripts/'],
   'migrations/': ['e2e/flash-sale', 'integration/schema', 'integration/persist'],

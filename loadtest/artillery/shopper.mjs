@@ -18,6 +18,8 @@ const REMEMBERED = [
   'poll_after_seconds',
   'position',
 ];
+/** Outcomes with a reservation for the user. */
+const PROMISES = ['200 completed', '200 promoted', '201 redeemed', '201 reserved'];
 /** Final statuses: nothing changes after them. */
 const ENDS = ['redeemed', 'released', 'expired', 'left', 'closed', 'not_queued'];
 
@@ -45,7 +47,9 @@ let arrived = 0;
  * @property {number} heardAt
  * @property {boolean} [hasDeparted]
  *
- * @typedef {{ vars: Vars }} Context
+ * @typedef {{ name: string, results: { ok: boolean, expected: unknown, got: unknown }[] }} Expectations of Artillery's
+ *   plugin `expect`
+ * @typedef {{ vars: Vars, expectations?: Expectations[] }} Context
  * @typedef {import('../scenario.js').Request & { sentAt: number }} Request
  * @typedef {{ statusCode: number, body: unknown }} Response
  * @typedef {{ code?: string, data?: Record<string, unknown> }} Body
@@ -107,32 +111,52 @@ export function sends(request, context, _events, done) {
  * @param {() => void} done
  */
 export function hears(request, response, context, _events, done) {
-  const ms = performance.now() - request.sentAt;
-  const body = parsed(response.body);
-  const outcome = outcomeOf(response.statusCode, body);
-  tell.answered(request.name, outcome, ms);
   const { vars } = context;
+  const body = counted(request, response, vars);
   const data = body?.data;
   if (data && !request.forgets) {
     const remembered = REMEMBERED.filter((name) => name in data);
     Object.assign(vars, Object.fromEntries(remembered.map((name) => [name, data[name]])));
   }
   vars.code = body?.code ?? null;
-  if (
-    outcome === '200 completed' ||
-    outcome === '200 promoted' ||
-    outcome === '201 redeemed' ||
-    outcome === '201 reserved'
-  ) {
-    if (typeof data?.reservation_id === 'string' && vars.promisedAs !== data.reservation_id) {
-      vars.promisedAs = data.reservation_id;
-      const { product_id = request.product ?? facts.product, user_id = vars.user } = request.json ?? {};
-      tell.promised(String(product_id), String(user_id), data.reservation_id);
-    }
-  }
   if (request.counts) vars.accepted = (vars.accepted ?? 0) + (response.statusCode < 300 ? 1 : 0);
   vars.heardAt = performance.now();
   done();
+}
+
+/**
+ * Counts a response to a user whose script keeps its values itself, as the files in Artillery's own format do.
+ * @param {Request} request
+ * @param {Response} response
+ * @param {Context} context
+ * @param {unknown} _events
+ * @param {() => void} done
+ */
+export function watches(request, response, { vars }, _events, done) {
+  counted(request, response, vars);
+  done();
+}
+
+/**
+ * Counts a response and the reservation in it.
+ * @param {Request} request
+ * @param {Response} response
+ * @param {Vars} vars
+ * @returns {Body | null}
+ */
+function counted(request, response, vars) {
+  const body = parsed(response.body);
+  const outcome = outcomeOf(response.statusCode, body);
+  tell.answered(request.name, outcome, performance.now() - request.sentAt);
+  const reservation = body?.data?.reservation_id;
+  if (PROMISES.includes(outcome) && typeof reservation === 'string' && vars.promisedAs !== reservation) {
+    vars.promisedAs = reservation;
+    const asked = new URL(request.url).searchParams;
+    const { product_id = request.product ?? facts.product, user_id = asked.get('user_id') ?? vars.user } =
+      request.json ?? {};
+    tell.promised(String(product_id), String(user_id), reservation);
+  }
+  return body;
 }
 
 /**
@@ -146,6 +170,14 @@ export function hears(request, response, context, _events, done) {
 export function misses(error, request, context, _events, done) {
   tell.broken(request.name, String(error?.code ?? error?.message ?? error).slice(0, 80));
   departs(context, _events, done);
+}
+
+/** Reports what the script of the user expected and did not get. @type {StepHook} */
+export function reportsExpectations({ expectations = [] }, _events, done) {
+  for (const { name, results } of expectations) {
+    for (const { ok, expected, got } of results) if (!ok) tell.fault(`${name}: expected ${expected}, got ${got}`);
+  }
+  done();
 }
 
 /** @type {StepHook} */
@@ -177,6 +209,15 @@ export const isPaid = (/** @type {Vars} */ vars) => vars.status === 'redeemed';
 export function storyGoesOn(context, next) {
   context.vars.asked += 1;
   next(!ENDS.includes(context.vars.status) && context.vars.asked < facts.patience);
+}
+
+/**
+ * Ends the loop of a user whose status is final, or who has polled as often as the script says (`whileTrue`).
+ * @param {{ vars: { status?: string, polls?: number | string, $loopCount?: number } }} context
+ * @param {(goesOn: boolean) => void} next
+ */
+export function pollsOn({ vars: { status = '', polls = 0, $loopCount = 0 } }, next) {
+  next(['queued', 'promoted', 'completed'].includes(status) && $loopCount < Number(polls));
 }
 
 /** Reports a user whose status is not final after the last poll. @type {StepHook} */

@@ -11,9 +11,12 @@ const processor = readFileSync(join(projectRoot(), 'loadtest/artillery/shopper.m
 const hooks = [...processor.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map(([, name]) => name);
 const VERBS = ['get', 'post', 'delete'] as const;
 
-const driven = (
-  await Promise.all(Object.entries(SCENARIOS).map(async ([name, { load }]) => ({ name, scenario: await load() })))
-).filter(({ scenario }) => scenario.driver === 'Artillery');
+const driven: { name: string; scenario: Scenario }[] = [];
+// One after the other: Jest fails when two imports at once need the same module of Node.
+for (const [name, { load }] of Object.entries(SCENARIOS)) {
+  const scenario = await load();
+  if (scenario.driver === 'Artillery') driven.push({ name, scenario });
+}
 
 function scriptAt(scenario: Scenario, scale: number) {
   const plan = scenario.plan(scale);
@@ -22,13 +25,16 @@ function scriptAt(scenario: Scenario, scale: number) {
   return { plan, script };
 }
 
+/** A condition that Artillery evaluates by itself, as the files in its own format have. */
+const isExpression = (condition: string) => /\W/.test(condition) || condition === '1';
+
 /** All steps, those in loops too. */
 const flat = (flow: Step[]): Step[] => flow.flatMap((step) => [step, ...(step.loop ? flat(step.loop) : [])]);
 
 const requestsOf = (steps: Step[]) =>
   steps.flatMap((step) => VERBS.flatMap((verb) => (step[verb] ? [step[verb]] : [])));
 
-test('five scenarios are driven by Artillery', () => expect(driven.length).toBe(5));
+test('seven scenarios are driven by Artillery', () => expect(driven.length).toBe(7));
 
 for (const { name, scenario } of driven) {
   const { script } = scriptAt(scenario, 1);
@@ -46,7 +52,7 @@ for (const { name, scenario } of driven) {
       ]),
       ...steps.flatMap((step) => [step.function, step.whileTrue]),
       ...requestsOf(steps).flatMap(({ ifTrue, beforeRequest }) => [ifTrue, beforeRequest]),
-    ].filter((hook) => hook !== undefined);
+    ].filter((hook) => hook !== undefined && !isExpression(hook));
     expect(named.filter((hook) => !hooks.includes(hook))).toEqual([]);
   });
 

@@ -10,8 +10,8 @@ const keys = {
 };
 
 const refused: [string, NodeJS.ProcessEnv, string[], RegExp][] = [
-  ['no scenario', {}, [], /Which scenario\? opening-second,/],
-  ['an unknown scenario', {}, ['opening-hour'], /There is no scenario opening-hour\. There are opening-second,/],
+  ['no scenario', {}, [], /Which scenario\? spike, opening-second,/],
+  ['an unknown scenario', {}, ['opening-hour'], /There is no scenario opening-hour\. There are spike, opening-second,/],
   ['an unknown option', {}, ['codes', '--fast'], /There is no option --fast/],
   ['a scale that is none', {}, ['codes', '--scale', '2'], /--scale 2: expected/],
   ['a server that does not run', {}, ['codes', '--target', 'http://127.0.0.1:9'], /No server responds[\s\S]*npm start/],
@@ -52,7 +52,7 @@ test('a run fails before the load when the engines are not those of the server',
 test('--help and --list name all scenarios', async () => {
   const list = await loadTest({}, '--list');
   expect(list.code).toBe(0);
-  expect(list.output.trim().split('\n').length).toBe(7);
+  expect(list.output.trim().split('\n').length).toBe(9);
   const help = await loadTest({}, '--help');
   expect([help.code, help.output.includes('--i-own-this-target')]).toEqual([0, true]);
 });
