@@ -2,7 +2,7 @@
 // settings of the service come from the table of the environment, so that the chart knows each of them.
 
 /** What the chart sets itself, because its probes, ports and Services depend on it. */
-const SET_BY_CHART = new Set(['NODE_ENV', 'HOST', 'PORT', 'OPS_PORT', 'WORKER_OPS_PORT']);
+const SET_BY_CHART = new Set(['NODE_ENV', 'HOST', 'PORT', 'OPS_PORT', 'WORKER_PORT']);
 
 /** @typedef {Record<string, unknown>} Schema */
 

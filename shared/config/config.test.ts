@@ -94,7 +94,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     socketFramesPer10s: 20_000,
     eventSource: '/doorbuster',
     webhookAllowPrivate: false,
-    workerOpsPort: null,
+    workerPort: null,
     development: false,
     kafka: null,
     oidc: null,

@@ -25,7 +25,7 @@ export type Config = {
    */
   opsPort: number | null;
   /** Port of the probes of a worker; null = a worker has no listener. */
-  workerOpsPort: number | null;
+  workerPort: number | null;
   redis: RedisTarget;
   shards: ShardCount;
   /** How many replicas must have a promise before it is returned; 0 = none. */
@@ -173,7 +173,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: e.PORT,
     host: e.HOST,
     opsPort: e.OPS_PORT ?? null,
-    workerOpsPort: e.WORKER_OPS_PORT ?? null,
+    workerPort: e.WORKER_PORT ?? null,
     redis: e.REDIS_URL,
     shards: e.SHARDS,
     waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'server' ? 0 : 1),

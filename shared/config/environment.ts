@@ -25,7 +25,7 @@ export const ENVIRONMENT = {
     .describe(
       'port for `/metrics`, `/livez`, `/readyz`, `/admin` and `/admin/queues` that only operators can reach; PORT then has neither `/metrics` nor `/admin/queues`. Unset: PORT has all of them',
     ),
-  WORKER_OPS_PORT: integer(0, 65_535)
+  WORKER_PORT: integer(0, 65_535)
     .optional()
     .describe(
       'port on HOST at which a worker responds to `/livez` and `/readyz`, for probes; 0 = any free one. Each worker of a machine needs its own. Unset: a worker has no port',

@@ -9,7 +9,7 @@ import { until } from '../harness/until.js';
 
 const redis = await startTestRedis();
 const database = await createTestDatabase();
-const env = serviceEnv(redis.url, database.url, { WORKER_OPS_PORT: '0' });
+const env = serviceEnv(redis.url, database.url, { WORKER_PORT: '0' });
 
 const addressOf = (worker: ServiceProcess) => String(/"ops_url":"([^"]+)"/.exec(worker.log.join('\n'))?.[1]);
 
@@ -49,14 +49,14 @@ test('a worker without Postgres is alive and not ready, and says why', async () 
 test('a port that is taken ends the start with the name of the setting', async () => {
   const worker = await startWorkerProcess(env);
   const port = new URL(addressOf(worker)).port;
-  await expect(startWorkerProcess({ ...env, WORKER_OPS_PORT: port })).rejects.toThrow(
-    `port ${port} on 127.0.0.1 is taken; set WORKER_OPS_PORT to another`,
+  await expect(startWorkerProcess({ ...env, WORKER_PORT: port })).rejects.toThrow(
+    `port ${port} on 127.0.0.1 is taken; set WORKER_PORT to another`,
   );
   await worker.stop();
 });
 
 test('a worker without the setting has no listener', async () => {
-  const { WORKER_OPS_PORT: _, ...without } = env;
+  const { WORKER_PORT: _, ...without } = env;
   const worker = await startWorkerProcess(without);
   expect(worker.log.join('\n')).not.toContain('ops_url');
   await worker.stop();

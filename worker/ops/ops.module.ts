@@ -6,7 +6,7 @@ import { WorkerReadinessCheck } from './readiness.js';
 
 const CHECK_EVERY_MS = 1_000;
 
-/** `/livez` and `/readyz` of a worker, if WORKER_OPS_PORT is set. */
+/** `/livez` and `/readyz` of a worker, if WORKER_PORT is set. */
 export type Probes = {
   /** Registers the end of readiness. It is called after all other parts, because the last part ends first. */
   addDraining: () => void;
@@ -14,8 +14,8 @@ export type Probes = {
 
 /** Registers the listener. It is called before all other parts, so that it responds until they have ended. */
 export function probesModule({ config, log, life, shards, database }: Core): Probes {
-  const { workerOpsPort, host } = config;
-  if (workerOpsPort === null) return { addDraining: () => {} };
+  const { workerPort, host } = config;
+  if (workerPort === null) return { addDraining: () => {} };
   const readiness = new WorkerReadinessCheck({ shards: shards.all, database });
   const recent = new Recent(() => readiness.run(), CHECK_EVERY_MS);
   const server = createProbeServer(
@@ -32,7 +32,7 @@ export function probesModule({ config, log, life, shards, database }: Core): Pro
   );
   life.add('probes', {
     async start() {
-      log.info({ ops_url: await listenForProbes(server, workerOpsPort, host) }, 'the worker responds to probes');
+      log.info({ ops_url: await listenForProbes(server, workerPort, host) }, 'the worker responds to probes');
     },
     async stop() {
       if (!server.listening) return;

@@ -40,7 +40,7 @@ export function createProbeServer(paths: ReadonlyMap<string, () => Promise<Probe
 
 /**
  * @returns the address that it listens on
- * @throws Error that names WORKER_OPS_PORT when the port is taken
+ * @throws Error that names WORKER_PORT when the port is taken
  */
 export async function listenForProbes(server: Server, port: number, host: string): Promise<string> {
   await new Promise<void>((resolve, reject) => {
@@ -48,7 +48,7 @@ export async function listenForProbes(server: Server, port: number, host: string
     server.listen(port, host, resolve);
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
-    throw new Error(`port ${port} on ${host} is taken; set WORKER_OPS_PORT to another`);
+    throw new Error(`port ${port} on ${host} is taken; set WORKER_PORT to another`);
   });
   return `http://${host}:${(server.address() as AddressInfo).port}`;
 }
