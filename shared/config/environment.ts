@@ -28,7 +28,7 @@ export const ENVIRONMENT = {
   WORKER_PORT: integer(0, 65_535)
     .optional()
     .describe(
-      'port on HOST at which a worker responds to `/livez` and `/readyz`, for probes; 0 = any free one. Each worker of a machine needs its own. Unset: a worker has no port',
+      'port on HOST at which a worker responds to `/livez`, `/readyz` and `/metrics`; 0 = any free one. Each worker of a machine needs its own. Unset: a worker has no port',
     ),
   REDIS_URL: redisUrl.describe(
     'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well; or `redis+cluster://[user:password@]h1[:port],h2[?namespace=name]` for a cluster, of which some nodes are enough. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',

@@ -164,15 +164,12 @@ export class Metrics {
     ['region', 'outcome'],
   );
 
-  /** @param defaults whether the metrics of Node.js are exported */
+  /** For `ownText`, from its first call on. */
+  #node: Registry | null = null;
+
+  /** @param defaults whether the metrics of Node.js are exported and posted with the others */
   constructor(defaults = true) {
-    // Samples are rare, because each sample of the event loop's delay wakes the process.
-    if (defaults)
-      collectDefaultMetrics({
-        register: this.registry,
-        prefix: PREFIX,
-        eventLoopMonitoringPrecision: LAG_SAMPLE_EVERY_MS,
-      });
+    if (defaults) collectNodeMetrics(this.registry);
   }
 
   /** Exports which version this process runs. */
@@ -201,6 +198,15 @@ export class Metrics {
   async textWith(others: object[][]): Promise<string> {
     const own = await this.registry.getMetricsAsJSON();
     return AggregatorRegistry.aggregate([own, ...others] as object[]).metrics();
+  }
+
+  /**
+   * The metrics of this process alone, with those of Node.js, in the text format of Prometheus. Those of Node.js are in
+   * a registry of their own, because this process does not post them.
+   */
+  ownText(): Promise<string> {
+    this.#node ??= collectNodeMetrics(new Registry());
+    return Registry.merge([this.registry, this.#node]).metrics();
   }
 
   /** The metrics of this process, in the form in which it posts them. */
@@ -291,4 +297,10 @@ export class Metrics {
   #gauge(name: string, help: string): Gauge {
     return new Gauge({ name: PREFIX + name, help, registers: [this.registry] });
   }
+}
+
+/** Samples are rare, because each sample of the event loop's delay wakes the process. */
+function collectNodeMetrics(register: Registry): Registry {
+  collectDefaultMetrics({ register, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_SAMPLE_EVERY_MS });
+  return register;
 }

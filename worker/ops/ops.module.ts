@@ -5,29 +5,34 @@ import { createProbeServer, listenForProbes } from './probe-server.js';
 import { WorkerReadinessCheck } from './readiness.js';
 
 const CHECK_EVERY_MS = 1_000;
+const METRICS_EVERY_MS = 1_000;
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** `/livez` and `/readyz` of a worker, if WORKER_PORT is set. */
+/** `/livez`, `/readyz` and `/metrics` of a worker, if WORKER_PORT is set. */
 export type Probes = {
   /** Registers the end of readiness. It is called after all other parts, because the last part ends first. */
   addDraining: () => void;
 };
 
 /** Registers the listener. It is called before all other parts, so that it responds until they have ended. */
-export function probesModule({ config, log, life, shards, database }: Core): Probes {
+export function probesModule({ config, log, life, metrics, shards, database }: Core): Probes {
   const { workerPort, host } = config;
   if (workerPort === null) return { addDraining: () => {} };
   const readiness = new WorkerReadinessCheck({ shards: shards.all, database });
   const recent = new Recent(() => readiness.run(), CHECK_EVERY_MS);
+  // Computed at most once a second for all callers, as that of the APIs.
+  const metricsText = new Recent(() => metrics.ownText(), METRICS_EVERY_MS);
   const server = createProbeServer(
     new Map([
-      ['/livez', async () => ({ status: 200, data: { status: 'alive' } })],
+      ['/livez', async () => json(200, { status: 'alive' })],
       [
         '/readyz',
         async () => {
           const { ready, checks } = await (readiness.draining ? readiness.run() : recent.get());
-          return { status: ready ? 200 : 503, data: { status: ready ? 'ready' : 'not_ready', checks } };
+          return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', checks });
         },
       ],
+      ['/metrics', async () => ({ status: 200, type: METRICS_TYPE, text: await metricsText.get() })],
     ]),
   );
   life.add('probes', {
@@ -51,3 +56,5 @@ export function probesModule({ config, log, life, shards, database }: Core): Pro
       }),
   };
 }
+
+const json = (status: number, data: object) => ({ status, type: 'application/json', text: JSON.stringify({ data }) });

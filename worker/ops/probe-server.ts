@@ -2,26 +2,26 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What a path responds with. */
-type ProbeResponse = { status: number; data: object };
+type ProbeResponse = { status: number; type: string; text: string };
 
 const REQUEST_MS = 5_000;
 const CONNECTIONS = 64;
 
 /**
- * Creates the listener of a worker for probes: GET of the given paths, as JSON. Any other path is 404. It is for
+ * Creates the listener of a worker for probes and metrics: GET of the given paths. Any other path is 404. It is for
  * operators alone, so it has no quota; its connections and their time are bounded.
  */
 export function createProbeServer(paths: ReadonlyMap<string, () => Promise<ProbeResponse>>): Server {
   const server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }, (req, res) => {
-    const send = (status: number, type: string, body: object) => {
-      const text = JSON.stringify(body);
+    const send = ({ status, type, text }: ProbeResponse) => {
       const headers = { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text), 'Cache-Control': 'no-store' };
       res.writeHead(status, headers).end(req.method === 'HEAD' ? undefined : text);
     };
     const path = String(req.url).split('?')[0] ?? '';
     const problem = (status: number, code: string, title: string, detail: string) => {
       const type = `https://doorbuster.dev/errors/${code}`;
-      send(status, 'application/problem+json', { type, title, status, detail, instance: path, code });
+      const text = JSON.stringify({ type, title, status, detail, instance: path, code });
+      send({ status, type: 'application/problem+json', text });
     };
     const run = paths.get(path);
     if (!run) return problem(404, 'not_found', 'Not found', 'No resource exists at this path.');
@@ -29,10 +29,7 @@ export function createProbeServer(paths: ReadonlyMap<string, () => Promise<Probe
       res.setHeader('Allow', 'GET, HEAD');
       return problem(405, 'method_not_allowed', 'Method not allowed', 'This path accepts GET and HEAD.');
     }
-    run().then(
-      ({ status, data }) => send(status, 'application/json', { data }),
-      () => problem(500, 'internal_error', 'Internal error', 'The check failed.'),
-    );
+    run().then(send, () => problem(500, 'internal_error', 'Internal error', 'The check failed.'));
   });
   server.maxConnections = CONNECTIONS;
   return server;
