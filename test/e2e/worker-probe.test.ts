@@ -33,6 +33,7 @@ test('a worker is alive, and ready when Redis and Postgres are there', async () 
       postgres: { ok: true, detail: 'answers' },
       draining: { ok: true, detail: 'no' },
     },
+    degraded: [],
   });
   expectProblem(await send(`${url}/admin`), 404, 'not_found');
   expect((await send(`${url}/livez`, { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD');

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { LIMITS } from '../../shared/config/limits.js';
 import { Recent } from '../../shared/observability/recent.js';
 import type { Core } from '../core.js';
 import { createProbeServer, listenForProbes } from './probe-server.js';
@@ -15,10 +16,13 @@ export type Probes = {
 };
 
 /** Registers the listener. It is called before all other parts, so that it responds until they have ended. */
-export function probesModule({ config, log, life, metrics, shards, database }: Core): Probes {
+export function probesModule({ config, log, life, metrics, shards, database, queues }: Core): Probes {
   const { workerPort, host } = config;
   if (workerPort === null) return { addDraining: () => {} };
-  const readiness = new WorkerReadinessCheck({ shards: shards.all, database });
+  const readiness = new WorkerReadinessCheck({
+    ...{ shards: shards.all, database, queues },
+    queueJobs: LIMITS.queueJobs,
+  });
   const recent = new Recent(() => readiness.run(), CHECK_EVERY_MS);
   // Computed at most once a second for all callers, as that of the APIs.
   const metricsText = new Recent(() => metrics.ownText(), METRICS_EVERY_MS);
@@ -28,8 +32,8 @@ export function probesModule({ config, log, life, metrics, shards, database }: C
       [
         '/readyz',
         async () => {
-          const { ready, checks } = await (readiness.draining ? readiness.run() : recent.get());
-          return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', checks });
+          const { ready, checks, degraded } = await (readiness.draining ? readiness.run() : recent.get());
+          return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', checks, degraded });
         },
       ],
       ['/metrics', async () => ({ status: 200, type: METRICS_TYPE, text: await metricsText.get() })],

@@ -1,12 +1,25 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../shared/postgres/pool.js';
+import { isFullQueue, type JobQueues } from '../../shared/queues/queues.js';
 import type { Shard } from '../../shared/shards/shard.js';
 
 export type Check = { ok: boolean; detail: string };
-export type WorkerReadiness = { ready: boolean; checks: Record<'redis' | 'postgres' | 'draining', Check> };
+/** `degraded`: what does not work, by the names of checks, and queues that take no more jobs. */
+export type WorkerReadiness = {
+  ready: boolean;
+  checks: Record<'redis' | 'postgres' | 'draining', Check>;
+  degraded: string[];
+};
+
+/** The queues of a shard that is away do not respond until it is back. */
+const QUEUES_WAIT_MS = 1_000;
 
 export type WorkerReadinessDeps = {
   shards: readonly Pick<Shard, 'commands' | 'gate'>[];
   database: Pick<Database, 'query'>;
+  queues: Pick<JobQueues, 'states'>;
+  /** A queue with as many jobs takes no more. */
+  queueJobs: number;
 };
 
 /**
@@ -19,10 +32,21 @@ export class WorkerReadinessCheck {
   constructor(readonly deps: WorkerReadinessDeps) {}
 
   async run(): Promise<WorkerReadiness> {
-    const [redis, postgres] = await Promise.all([this.#redis(), this.#postgres()]);
+    const [redis, postgres, full] = await Promise.all([this.#redis(), this.#postgres(), this.#fullQueues()]);
     const draining = { ok: !this.draining, detail: this.draining ? 'stopping' : 'no' };
     const checks = { redis, postgres, draining };
-    return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+    const failing = Object.entries(checks).filter(([, { ok }]) => !ok);
+    return { ready: failing.length === 0, checks, degraded: [...failing.map(([name]) => name), ...full] };
+  }
+
+  /** Full queues do not make a worker unready, because it works them off. */
+  async #fullQueues(): Promise<string[]> {
+    const { queues, queueJobs } = this.deps;
+    const states = await Promise.race([
+      queues.states(Date.now()).catch(() => []),
+      sleep(QUEUES_WAIT_MS, [], { ref: false }),
+    ]);
+    return states.filter((state) => isFullQueue(state, queueJobs)).map(({ queue }) => `queue ${queue}`);
   }
 
   async #redis(): Promise<Check> {
