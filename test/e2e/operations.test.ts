@@ -29,6 +29,7 @@ test('/livez and /readyz return 200 while everything works', async () => {
     'draining',
     'journal',
     'postgres',
+    'queues',
     'redis',
     'scripts',
   ]);
