@@ -34,6 +34,7 @@ export const CLAIM_ERROR_CODES = [
   'invalid_request',
   'duplicate_request',
   'campaign_not_started',
+  'reservation_voided',
   'rate_limited',
   'temporarily_unavailable',
 ] as const;

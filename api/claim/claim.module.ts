@@ -10,6 +10,7 @@ import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
 import { CheckoutLinks } from './checkout-links.js';
 import { Claim } from './claim.js';
 import { CodeTexts } from './code-texts.js';
+import { CommittedClaims } from './committed-claims.js';
 import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
 import { TermsNotifications } from './terms-notifications.js';
@@ -56,8 +57,9 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
       void listen().catch((error: unknown) => log.warn({ err: error }, 'changes of terms cannot be heard of')),
     stop: endsWithItsConnection,
   });
+  const committed = new CommittedClaims(sales, acknowledgements, config.shards);
   return {
-    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, core.tracing),
+    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, committed, core.tracing),
     acknowledgements,
     terms,
     termsNotifications,

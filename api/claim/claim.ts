@@ -30,6 +30,7 @@ import { unavailable } from '../http/problem.js';
 import { invalidFields } from '../http/validate.js';
 import type { Acknowledgements } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
+import type { CommittedClaims } from './committed-claims.js';
 import { tracedDecision } from './traced-decision.js';
 
 export type ClaimRequest = {
@@ -125,6 +126,7 @@ export class Claim {
     readonly acknowledgements: Acknowledgements,
     readonly limits: ClaimLimits,
     readonly bucketClaims: Pick<BucketClaims, 'decide'>,
+    readonly committed: CommittedClaims,
     readonly tracing: Tracing | null = null,
   ) {
     this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
@@ -174,7 +176,9 @@ export class Claim {
         : await this.#reserve(input, caller, bucket);
     switch (outcome.kind) {
       case 'reserved':
-        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome, bucket);
+        if (outcome.durable || this.committed.mustWait(outcome.stacking))
+          await this.committed.committed({ ...outcome, product, bucket });
+        else if (this.#mustWait(false)) await this.acknowledgements.held(product, outcome, bucket);
         return first(
           this.#held(outcome, this.acknowledgements.durabilityOf(outcome.durable), ticketKey, user),
           outcome.quotaLeft,
@@ -190,7 +194,9 @@ export class Claim {
       case 'replayed': {
         // The first response may never have arrived, so a replay is held like it.
         const remembered = decodeIdempotencyRecord(outcome.answer);
-        if (this.#mustWait(outcome.durable))
+        if (remembered.kind === 'completed' && (await this.#waitsAgain(outcome.durable, request, bucket, remembered)))
+          await this.committed.committed({ ...outcome, ...remembered, product, bucket, journalId: '' });
+        else if (this.#mustWait(outcome.durable))
           await this.acknowledgements.held(product, { durable: outcome.durable, journalId: '' }, bucket);
         if (remembered.kind === 'queued') {
           const { ticketKey: signer, reservationId } = remembered;
@@ -238,6 +244,16 @@ export class Claim {
     if (waitMs === 0 || (await this.sales.of(product, bucket).reader.remembers(user, key))) return;
     const { deviceQuota, deviceWindowMs } = this.limits;
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
+  }
+
+  /** Whether the replay of a claimed unit waits for its commit. */
+  async #waitsAgain(
+    durable: boolean,
+    { product, user, order }: ClaimRequest,
+    bucket: number,
+    { reservationId }: { reservationId: string },
+  ): Promise<boolean> {
+    return durable || this.committed.mustWaitAgain(product, bucket, reservationId, user, order);
   }
 
   /** Whether a response must be held. Most need not be, and skip the cost of an `await`. */

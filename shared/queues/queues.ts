@@ -56,16 +56,21 @@ export class JobQueues {
    * work again.
    * @param shard of the queue, for a queue that each shard has
    * @returns id of the job that does the work; null = the queue is full
+   * @throws EngineUnavailable
    */
   async add<Name extends QueueName>(name: Name, data: JobData<Name>, shard = 0): Promise<string | null> {
     const { queue } = this.#of(name, shard);
     const { again, identity, jobs } = QUEUES[name];
-    if (jobs === 'many' && (await this.#isFull(queue))) return null;
     const id = identity(data);
     // A sweep is one job for good, which moves itself. A fixed id keeps it one.
     const options = name === 'sweeps' ? { jobId: id } : { deduplication: { id, keepLastIfActive: again } };
-    const job = await queue.add(name, data, options);
-    return job.id ?? null;
+    try {
+      if (jobs === 'many' && (await this.#isFull(queue))) return null;
+      const job = await queue.add(name, data, options);
+      return job.id ?? null;
+    } catch (error) {
+      throw EngineUnavailable.from('redis', error);
+    }
   }
 
   /** Makes the next run of a sweep begin now. */

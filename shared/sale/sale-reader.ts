@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
-import type { CampaignNo, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { CampaignNo, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from '../redis/keys.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
@@ -133,6 +133,16 @@ export class SaleReader {
       if (text) found.set(id, decodeReservation(text));
     }
     return found;
+  }
+
+  /**
+   * Returns how a reservation combines with others on its order, as Redis has it; "" = it takes no part, or Redis no
+   * longer has the order. @throws EngineUnavailable
+   */
+  async stackingOn(user: UserId, order: OrderId, reservation: ReservationId): Promise<string> {
+    const claims = (await this.#read(() => this.scripts.redis.get(keys.order(user, order)))) ?? '';
+    const own = claims.split(',').find((claim) => claim.startsWith(`${reservation}=`));
+    return own?.slice(reservation.length + 1) ?? '';
   }
 
   /**
