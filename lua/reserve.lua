@@ -6,10 +6,10 @@
 -- next request reads it. At the end the script writes the batch to Redis. A rejected request uses up quota too, once
 -- its device is counted: all but `replayed`, `archived`, `key_reused`, `attestation_…` and `rate_limited` do.
 --
--- The first request_keys are four for each request: its idempotency key, the same without the user, the key of its
--- order and the key of its device. Keys that requests refer to by position follow.
+-- The first request_keys are three for each request: its idempotency key, the key of its order and the key of its
+-- device. Keys that requests refer to by position follow.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys... (at most 320)
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys... (at most 256)
 -- ARGV
 --   input:json      as in INPUT
 -- INPUT
@@ -107,16 +107,9 @@ if not generation then return { 'rebuilding' } end
 local batch = new_batch(c, input, { campaign = campaign_key, line = line_key, codes = codes_key, journal = journal_key,
   holders = holders_key }, request_keys, now_ms())
 
---#parse fingerprint
-
 -- First decision: replays the response to an idempotency key. Returns nil for a new key.
 local function replay(batch, r, fingerprint)
-  local remembered, unscoped = value_of(batch, r.keys), value_of(batch, r.keys + 1)
-  -- Earlier versions stored the record under the key without a user. A record of another user does not count.
-  if not remembered and unscoped then
-    local earlier = parse_fingerprint(unscoped)
-    if earlier and earlier.user == r.user then remembered = unscoped end
-  end
+  local remembered = value_of(batch, r.keys)
   if remembered then
     if string.sub(remembered, 1, #fingerprint) ~= fingerprint then return { kind = 'key_reused' } end
     local answer = string.sub(remembered, #fingerprint + 1)
@@ -171,7 +164,7 @@ end
 -- Returns the claims on the order including this one; or nil and the rejection when others on the order exclude it.
 local function claims_with(batch, r, reservation_id, stacking)
   -- A new order has no claims.
-  local claims = r.order and claims_in(value_of(batch, r.keys + 2)) or {}
+  local claims = r.order and claims_in(value_of(batch, r.keys + 1)) or {}
   local against = claims_against(claims, reservation_id, stacking)
   if against[1] then return nil, { kind = 'not_combinable', reservations = against } end
   return with_claim(claims, reservation_id, stacking)
@@ -281,7 +274,7 @@ end
 local requests, known, users, values = input.requests, batch.values, {}, redis.call('MGET', unpack(request_keys))
 for i = 1, #request_keys do known[request_keys[i]] = values[i] end
 for i = 1, #requests do
-  users[i], requests[i].keys = requests[i].user, 4 * i - 3
+  users[i], requests[i].keys = requests[i].user, 3 * i - 2
 end
 local people, records = batch.people, redis.call('HMGET', people_key, unpack(users))
 for i = 1, #users do people[users[i]] = records[i] end

@@ -1,7 +1,7 @@
 -- Adds units to a campaign, or removes free ones. Added units go to waiting users first, at most `limit` in this call;
 -- `promote` serves the others.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, unscoped_idempotency, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, epoch
 -- ARGV
 --   delta:int     units, may be negative
 --   limit:int     users promoted in this call
@@ -41,10 +41,7 @@ if not generation then return { 'rebuilding' } end
 local durable = c.durable and '1' or '0'
 local same_request = 'restock|' .. c.no .. '|' .. delta .. '|'
 if key ~= '' then
-  local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
-  local remembered = records[1]
-  -- Earlier versions stored the record under the key without a user, where shoppers had records too.
-  if not remembered and records[2] and string.sub(records[2], 1, 8) == 'restock|' then remembered = records[2] end
+  local remembered = redis.call('GET', idempotency_key)
   if remembered then
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
     local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')

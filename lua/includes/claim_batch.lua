@@ -72,7 +72,7 @@ end
 -- left. When the quota is used up, returns nil and the time until the next call is allowed, in ms.
 local function count_call(batch, r)
   local now, window_ms, quota = batch.now, batch.input.device_window_ms, batch.input.device_quota
-  local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 3)
+  local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 2)
   if not earlier then return times, quota - 1 end
   for time in string.gmatch(earlier, '%d+') do
     local at = tonumber(time)
@@ -102,7 +102,7 @@ end
 local function apply(batch, r, change, device_calls)
   local c, values, keys, first = batch.c, batch.values, batch.request_keys, r.keys
   if device_calls then
-    local device = keys[first + 3]
+    local device = keys[first + 2]
     values[device], batch.devices[device] = device_calls, device_calls
   end
   if not change then return end
@@ -142,7 +142,7 @@ local function apply(batch, r, change, device_calls)
     values[once], batch.once[once] = '1', change.once_left_ms
   end
   if change.order_claims then
-    local order = keys[first + 2]
+    local order = keys[first + 1]
     values[order], batch.orders[order] = change.order_claims, change.order_claims
   end
 end

@@ -44,8 +44,6 @@ export const KEY_DOCS = {
     'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
   requests:
     'list · users and idempotency keys of promises of a campaign, by its number, that were persisted in a period of six hours, one JSON text for each batch; kept as long as their records.',
-  earlierRequests: 'list · those of all campaigns in one hour, of an earlier version; read until it expires.',
-  unscopedIdempotency: 'string · idempotency record of an earlier version, without its user; read until it expires.',
   order:
     'string · reservations and places of one order of a user, each with its stacking rules; until seven days after the last one.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
@@ -95,8 +93,6 @@ export const keys = {
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
   requests: (no: number, period: number) => `${PREFIX}:r:${no}:${period}`,
-  earlierRequests: (hour: number) => `${PREFIX}:r:${hour}`,
-  unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,

@@ -6,11 +6,10 @@ import { keys } from './keys.js';
 /** The request of a promise: its idempotency record is `keys.idempotency(user, key)`. */
 export type RequestName = { user: string; key: string };
 
-const HOUR_MS = 3_600_000;
 /** Names of one period are in one list, which expires as a whole. */
-const PERIOD_MS = 6 * HOUR_MS;
+const PERIOD_MS = 6 * 3_600_000;
 /** The clocks of two machines may differ by less than this. */
-const CLOCKS_MS = HOUR_MS;
+const CLOCKS_MS = 3_600_000;
 /** Texts that are read in one round trip, each with the names of one batch of the journal. */
 const TEXTS = 20;
 
@@ -48,12 +47,11 @@ export class RequestNames {
   }
 
   /**
-   * Yields the names of some campaigns, those of a campaign from the oldest to the latest. A name may come twice, or be
-   * of another campaign if an earlier version wrote it, and its record may be gone.
+   * Yields the names of some campaigns, those of a campaign from the oldest to the latest. A name may come twice, and
+   * its record may be gone.
    * @param campaigns their numbers
    */
   async *of(campaigns: Iterable<number>): AsyncGenerator<RequestName[], void> {
-    yield* this.#read(lately(HOUR_MS).map(keys.earlierRequests));
     for (const no of new Set(campaigns)) yield* this.#read(listsOf(no));
   }
 
@@ -69,15 +67,10 @@ export class RequestNames {
   }
 }
 
-/** Returns all lists that a campaign may have. */
+/** Returns all lists that a campaign may have: one for each period in which a record that exists may have been made. */
 function listsOf(no: number): string[] {
-  return lately(PERIOD_MS).map((period) => keys.requests(no, period));
-}
-
-/** Returns the numbers of the periods in which a record that still exists may have been made. */
-function lately(periodMs: number): number[] {
   const [first, last] = [Date.now() - LONGEST_IDEMPOTENCY_TTL_MS - CLOCKS_MS, Date.now() + CLOCKS_MS].map((ms) =>
-    Math.floor(ms / periodMs),
+    Math.floor(ms / PERIOD_MS),
   ) as [number, number];
-  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  return Array.from({ length: last - first + 1 }, (_, i) => keys.requests(no, first + i));
 }

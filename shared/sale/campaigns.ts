@@ -111,7 +111,6 @@ export class Campaigns {
         keys: {
           ...saleKeys(product),
           idempotency: keys.idempotency(OPERATORS, idempotencyKey),
-          unscoped_idempotency: keys.unscopedIdempotency(idempotencyKey),
         },
         args: {
           delta,

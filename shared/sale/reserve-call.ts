@@ -73,11 +73,10 @@ export function reserveCall(
 ): CallOf<typeof reserveScript> {
   const { product, ticketKey, bucket } = inputs[0] as ReserveInput;
   const requestKeys: string[] = [];
-  // Four for each request, needed or not.
+  // Three for each request, needed or not.
   for (const input of inputs) {
     const { user, key, counted } = input;
-    requestKeys.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
-    requestKeys.push(keys.order(user, orderOf(input)), keys.device(counted ?? ''));
+    requestKeys.push(keys.idempotency(user, key), keys.order(user, orderOf(input)), keys.device(counted ?? ''));
   }
   const input: ReserveCall = {
     requests: inputs.map((input) => requestAs(input, (key) => requestKeys.push(key))),

@@ -30,8 +30,7 @@ export class SaleReader {
 
   /** Returns whether a key has an idempotency record, so that a request with it is a repetition. */
   async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
-    const names = [keys.idempotency(user, key), keys.unscopedIdempotency(key)];
-    return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
+    return (await this.#read(() => this.scripts.redis.exists(keys.idempotency(user, key)))) > 0;
   }
 
   /** Returns null when Redis has the records of the campaign, or lacks the campaign. */

@@ -33,9 +33,7 @@ export class UserRecords {
   /** Removes idempotency records of the user and the claims on their orders. */
   async removeNamed(user: UserId, named: readonly NamedInRedis[]): Promise<void> {
     const names = named.flatMap(({ key, order }) => [
-      ...(key === null
-        ? []
-        : [keys.idempotency(user, key as IdempotencyKey), keys.unscopedIdempotency(key as IdempotencyKey)]),
+      ...(key === null ? [] : [keys.idempotency(user, key as IdempotencyKey)]),
       ...(order === null ? [] : [keys.order(user, order as OrderId)]),
     ]);
     if (names.length === 0) return;

@@ -252,11 +252,6 @@ test('Persist keeps the names of idempotency records for as long as Redis has th
   expect(await namesOf(other.terms.no, other.terms.no)).toEqual([{ user: 'cid', key: 'key-of-cid' }]);
   const [list] = await keyNames(sale.redis, `db1:r:${campaign.terms.no}:*`);
   expect(await sale.redis.pttl(String(list))).toBeGreaterThan(TEST_LIMITS.idempotencyTtlMs);
-
-  // An earlier version wrote the names of all campaigns into lists of an hour, and may still do so.
-  const hour = Math.floor(Date.now() / 3_600_000);
-  await sale.redis.rpush(keys.earlierRequests(hour), JSON.stringify([['dan', 'key-of-dan']]));
-  expect(await namesOf(campaign.terms.no)).toEqual([{ user: 'dan', key: 'key-of-dan' }, ...own]);
 });
 
 test('Persist writes the same range once, whenever it is asked to', async () => {

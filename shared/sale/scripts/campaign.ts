@@ -75,7 +75,7 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
+  keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
   args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
   replies: {
     restocked: (f) => {

@@ -310,34 +310,6 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-describe('a record that an earlier version wrote under the key alone', () => {
-  /** As that version would have left it. */
-  async function withUnscopedRecord(user: string) {
-    const campaign = await sale.openCampaign({ totalLimit: 5 });
-    const key = newKey() as never;
-    const first = await campaign.checkout(user, { key });
-    await sale.redis.rename(keys.idempotency(user as never, key), keys.unscopedIdempotency(key));
-    if (first.kind !== 'reserved') throw new Error(`unexpected: ${first.kind}`);
-    return { campaign, key, answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0||1` };
-  }
-
-  it('is given to its user again', async () => {
-    const { campaign, key, answer } = await withUnscopedRecord('ann');
-    expect(await campaign.checkout('ann', { key })).toMatchObject({ kind: 'replayed', answer });
-    expect(await campaign.checkout('ann', { key, qty: 2 })).toEqual({ kind: 'key_reused' });
-    expect(await campaign.stock()).toMatchObject({ held: 1 });
-  });
-
-  it('is nothing to any other user', async () => {
-    const { campaign, key, answer } = await withUnscopedRecord('ann');
-    expect(await campaign.checkout('bob', { key })).toMatchObject({ kind: 'reserved' });
-    expect(await campaign.checkout('an', { key })).toMatchObject({ kind: 'reserved' });
-    expect(await campaign.checkout('bob', { key })).toMatchObject({ kind: 'replayed' });
-    expect(await campaign.checkout('ann', { key })).toMatchObject({ kind: 'replayed', answer });
-    expect(await campaign.stock()).toMatchObject({ held: 3 });
-  });
-});
-
 test('forgets a key when its time is over', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   const key = newKey();

@@ -1,8 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { MAX_UNITS } from '../../../shared/domain/campaign.js';
-import type { IdempotencyKey, UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import { keys, OPERATORS } from '../../../shared/redis/keys.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -29,19 +27,6 @@ test('restock adds units and takes free ones away, and journals who did it', asy
   ]);
   expect(await campaign.restock(-5)).toMatchObject({ kind: 'restocked', total: 0 });
   expect(await campaign.stock()).toMatchObject({ total: 0, free: 0 });
-});
-
-test('restock knows the record of an earlier version, and no shopper’s record under the same key', async () => {
-  const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 2 });
-  const key = newKey() as IdempotencyKey;
-  const first = await campaign.restock(1, { key });
-  await sale.redis.rename(keys.idempotency(OPERATORS, key), keys.unscopedIdempotency(key));
-  expect(await campaign.restock(1, { key })).toEqual({ ...first, journalId: '' });
-  expect(await campaign.restock(2, { key })).toEqual({ kind: 'key_reused' });
-  const shoppers = newKey() as IdempotencyKey;
-  await campaign.take('ann', { key: shoppers });
-  await sale.redis.rename(keys.idempotency('ann' as UserId, shoppers), keys.unscopedIdempotency(shoppers));
-  expect(await campaign.restock(1, { key: shoppers })).toMatchObject({ kind: 'restocked', total: 7 });
 });
 
 test('restock takes away nothing that is promised', async () => {
