@@ -145,7 +145,7 @@ function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): 
 
 function createSale(
   { config, metrics, database }: Pick<Core, 'config' | 'metrics' | 'database'>,
-  { clock, scripts, watch, promises }: Shard,
+  { clock, scripts, promises }: Shard,
   memory: MemoryGuard,
 ): SaleStore {
   const { idempotencyTtlMs, waitReplicas } = config;
@@ -167,6 +167,6 @@ function createSale(
       ...LIMITS,
       idempotencyTtlMs,
     }),
-    { mayPack: () => watch.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
+    (size) => metrics.claimBatch.observe(size),
   );
 }

@@ -21,7 +21,6 @@
 --   token_life_ms token_skew_ms   validity of a token, and allowed difference between the clocks of caller and Redis
 --   replicated      whether the caller waits for replicas before it responds
 --   order_ttl_ms    time for which claims on an order are kept, as text
---   packed          whether every worker can read an entry with several promises
 --   buckets         number of buckets of the campaign; none = it is not divided
 -- REQUEST
 --   user            the user who checks out
@@ -34,7 +33,7 @@
 --   has_quota       whether the device's quota counts the request
 --   device          device fingerprint, only recorded; none = unknown
 --   trace           traceparent of the request
---   metadata        JSON of an object of texts, for the journal; only in a call that is not packed; none = no metadata
+--   metadata        JSON of an object of texts, for the journal; none = no metadata
 --   request         further fields of the fingerprint, of a redemption by code; none = a checkout
 --   code            number of the code; 0 = the campaign's only code, none = no code
 --   terms           version of the terms whose audience the caller has checked; negative = they exclude the user;
@@ -293,9 +292,9 @@ local reply = { 'decided', '{"no":' .. batch.no .. ',"at":' .. batch.at .. ',"du
   batch.version .. ',"durable":' .. (c.durable and 'true' or 'false') .. ',"replies":[' .. table.concat(decisions, ',') .. ']}', '' }
 local reservations, deadlines, changed = batch.reservations, batch.deadlines, pairs_of(batch.packed_people)
 local line, presence, holders = pairs_of(batch.line, true), pairs_of(batch.presence, true), pairs_of(batch.holders)
-local entry, entry_id, fields, used_bits = nil, generation .. '-*', changed_counters(batch), {}
+local entry, entry_id, fields, used_bits = nil, nil, changed_counters(batch), {}
 local count = #batch.promises
-if count > 0 and input.packed then
+if count > 0 then
   entry_id = id_for(journal_key, generation, count)
   local common = pack_promises_header{ at = batch.at, due = batch.due, terms = batch.version, ticket_key = input.ticket_key,
     durability = batch.durability }
@@ -307,7 +306,6 @@ local device_window_ms = text_of(batch, input.device_window_ms)
 
 -- Write, the journal first.
 if entry then reply[3] = redis.call('XADD', journal_key, entry_id, unpack(entry)) end
-for _, plain in ipairs(batch.plain_entries) do reply[3] = redis.call('XADD', journal_key, entry_id, unpack(plain)) end
 if reservations[1] then redis.call('HSET', reservations_key, unpack(reservations)) end
 if deadlines[1] then redis.call('ZADD', deadlines_key, unpack(deadlines)) end
 if changed[1] then redis.call('HSET', people_key, unpack(changed)) end

@@ -15,7 +15,7 @@ local function new_batch(c, input, keys, request_keys, now)
     values = {}, people = {}, new_person = unpack_person(nil),
     -- Pending writes: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
     answers = {}, devices = {}, orders = {}, once = {}, packed_people = {}, line = {}, presence = {}, holders = {}, codes = {},
-    reservations = {}, deadlines = {}, promises = {}, plain_entries = {},
+    reservations = {}, deadlines = {}, promises = {},
     -- Line numbers of users who joined or returned in this call.
     newly_present = {},
   }
@@ -89,7 +89,7 @@ end
 --   device_calls   value of the device's key, also for a rejected request; nil = not counted
 --   change         of a request with a promise, else nil. It has the fields of these that apply:
 --     answer             the idempotency record
---     promise, plain     the journal entry: packed, and as fields for workers that cannot read packed ones
+--     promise            its line of the journal entry
 --     person             packed record of the user
 --     units, reservation_id, reservation    number of units, id and packed record of the reservation
 --     line_no            line number of a user who joins or returns
@@ -110,7 +110,6 @@ local function apply(batch, r, change, device_calls)
   local user, answer, promises, units, line_no = r.user, change.answer, batch.promises, change.units, change.line_no
   values[keys[first]], batch.answers[keys[first]] = answer, answer
   promises[#promises + 1] = change.promise
-  if change.plain then batch.plain_entries[#batch.plain_entries + 1] = change.plain end
   if change.person then batch.people[user], batch.packed_people[user] = change.person, change.person end
   if units then
     local reservations, deadlines, reservation_id = batch.reservations, batch.deadlines, change.reservation_id

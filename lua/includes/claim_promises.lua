@@ -26,23 +26,15 @@ local function keep_place(batch, r, fingerprint, quota_left, person, score)
   -- A full journal does not reject the request, because the place is promised already. Then only Redis has the record.
   local journaled = not journal_is_full(batch)
   local change = { answer = answer, line_no = was_away and person.line_no, seen = must_be_seen }
-  if journaled then
-    change.promise = pack_answered_promise{ key = r.key, answer = answer }
-    change.plain = not batch.input.packed and
-      { 'kind', 'answered', 'no', batch.no, 'at', batch.at, 'key', r.key, 'answer', answer }
-  end
+  if journaled then change.promise = pack_answered_promise{ key = r.key, answer = answer } end
   return { kind = 'waiting', journaled = journaled, quota_left = quota_left, position = position,
     queue_size = waiting, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
     place_id = place_id ~= '' and place_id or nil }, change
 end
 
--- Adds the metadata of a request to the fields of its journal entry, which is not packed then (decision 57).
-local function with_metadata(plain, r)
-  if r.metadata then
-    plain[#plain + 1] = 'metadata'
-    plain[#plain + 1] = r.metadata
-  end
-  return plain
+-- Adds the metadata of a request to its promise. JSON has no tab and no line break, which separate values and promises.
+local function with_metadata(promise, r)
+  return r.metadata and promise .. '\t' .. r.metadata or promise
 end
 
 -- Reserves one or more units.
@@ -52,16 +44,14 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
   local c, input, units = batch.c, batch.input, number_of(batch, r.qty)
   assert(c.unlimited or (c.free >= units and c.free + c.held + c.redeemed + c.burned == c.total), 'conservation is broken')
   local order_id, due, slot_text = r.order or order_id_of(reservation_id), batch.due, text_of(batch, slot)
-  local state, trace, device = batch.pays and 'reserved' or 'redeemed', r.trace or '', r.device or ''
+  local state = batch.pays and 'reserved' or 'redeemed'
   local answer = fingerprint .. pack_completed{ reservation_id = reservation_id, order_id = order_id, due = due,
     ticket_key = input.ticket_key, durability = batch.durability, code = code, terms = batch.version }
-  local plain = not input.packed and { 'kind', 'reserved', 'no', batch.no, 'reservation', reservation_id, 'user', r.user,
-    'order', order_id, 'qty', r.qty, 'slot', slot_text, 'at', batch.at, 'due', due, 'line', 0, 'state', state, 'code', code,
-    'terms', batch.version, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
+  local promise = pack_reserved_promise{ reservation = reservation_id, user = r.user, order = r.order or '', qty = r.qty,
+    slot = slot_text, code = code, key = r.key, request = r.request or '', device = r.device or '', trace = r.trace or '',
+    stacking = stacking }
   local change = {
-    answer = answer, plain = plain and with_metadata(plain, r), units = units, reservation_id = reservation_id,
-    promise = pack_reserved_promise{ reservation = reservation_id, user = r.user, order = r.order or '', qty = r.qty,
-      slot = slot_text, code = code, key = r.key, request = r.request or '', device = device, trace = trace, stacking = stacking },
+    answer = answer, units = units, reservation_id = reservation_id, promise = with_metadata(promise, r),
     reservation = pack_reservation{ state = state, user = r.user, qty = r.qty, slot = slot_text, due = due, line_no = '0',
       order_id = order_id, code = code },
     person = pack_person{ state = 'held', slots = with_slot(person.slots, slot_text), line_no = '0', qty = r.qty,
@@ -82,14 +72,12 @@ local function join_line(batch, r, fingerprint, quota_left, person, code, reserv
   local waiting, line_no = r.queue_size or c.waiting + 1, r.line_no or c.last_line_no + 1
   local line_text = string.format('%d', line_no)
   local answer = fingerprint .. queued_answer(batch, position, waiting, pace, reservation_id)
-  local trace, device, order_id = r.trace or '', r.device or '', r.order or ''
-  local plain = not batch.input.packed and { 'kind', 'queued', 'no', batch.no, 'reservation', reservation_id, 'user', r.user,
-    'order', order_id, 'qty', r.qty, 'line', line_text, 'code', code, 'at', batch.at, 'key', r.key, 'answer', answer,
-    'device', device, 'trace', trace, 'stacking', stacking }
+  local order_id = r.order or ''
+  local promise = pack_queued_promise{ reservation = reservation_id, user = r.user, order = order_id, qty = r.qty,
+    line_no = line_text, code = code, key = r.key, answer = answer, device = r.device or '', trace = r.trace or '',
+    stacking = stacking }
   local change = {
-    answer = answer, plain = plain and with_metadata(plain, r), joins = true, line_no = line_no, seen = c.presence_ms > 0,
-    promise = pack_queued_promise{ reservation = reservation_id, user = r.user, order = order_id, qty = r.qty,
-      line_no = line_text, code = code, key = r.key, answer = answer, device = device, trace = trace, stacking = stacking },
+    answer = answer, joins = true, line_no = line_no, seen = c.presence_ms > 0, promise = with_metadata(promise, r),
     person = pack_person{ state = 'queued', slots = person.slots, line_no = line_text, qty = r.qty,
       reservation_id = reservation_id, order_id = order_id, code = code },
     holder = r.holder_device and pack_holder{ line_no = line_text, device = r.holder_device },

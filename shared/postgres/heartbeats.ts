@@ -28,17 +28,9 @@ export type HistoryRow = { generation: string | null; server: string; after_id: 
 export type StateRow = HistoryRow & {
   shard: number;
   last_id: string;
-  may_pack: boolean | null;
   shards: number;
   map_version: string;
 };
-
-/**
- * A worker counts as alive for this long after its last report. The time is longer for earlier versions, because such a
- * worker may be frozen or may restart.
- */
-const WORKER_ALIVE_SECONDS = 5;
-const EARLIER_WORKER_SECONDS = 60;
 
 const BEAT = `with beats as (
     select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::bigint[])
@@ -49,10 +41,7 @@ const BEAT = `with beats as (
     from beats
     on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
       unsaved = excluded.unsaved, serving = excluded.serving, map_version = excluded.map_version)
-  select c.shard, c.last_id, (select bool_and(p.version >= ${RECORDS_VERSION}) from journal_processes p
-      where p.kind = 'worker' and p.shard = c.shard and p.seen_at > clock_timestamp() - make_interval(
-        secs => case when p.version >= ${RECORDS_VERSION} then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)
-    ) as may_pack, i.shards, i.map_version, h.*
+  select c.shard, c.last_id, i.shards, i.map_version, h.*
   from beats b join journal_cursor c on c.shard = b.shard cross join installation i
   left join lateral (
     (select generation, server, after_id, opened_at is not null as opened

@@ -22,8 +22,6 @@ export type JournalState = {
   cursor: string;
   latest: History | null;
   current: History | null;
-  /** Whether there is a live worker, and all live workers can read journal entries with several promises. */
-  mayPack: boolean;
   /** Number of shards of this installation. */
   shards: number;
   /** Of the last move of a campaign to another shard. */
@@ -180,7 +178,6 @@ function stateOf(rows: readonly StateRow[]): JournalState {
     cursor: row.last_id,
     latest: historyOf(row),
     current: open ? historyOf(open) : null,
-    mayPack: row.may_pack ?? false,
     shards: row.shards,
     mapVersion: Number(row.map_version),
   };

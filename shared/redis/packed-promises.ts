@@ -32,7 +32,7 @@ type PromiseEntry = EntryOf<'reserved' | 'queued' | 'answered'>;
 
 /**
  * A promise of a packed entry, which contains all promises of one call of lua/reserve.lua. Such an entry has one line
- * with the shared values and one line per promise. Values are separated by tabs, which no id, key or record contains.
+ * with the shared values and one line per promise. Values are separated by tabs, which no id, key, record or JSON has.
  * The id of the entry is the number of its last promise, so that numbers have no gaps and trimming keeps an entry until
  * all of its promises are committed.
  */
@@ -59,9 +59,9 @@ export class PackedPromise implements RawEntry {
     if (entry.kind === 'answered') {
       return { kind: 'answered', no: String(no), at: String(atMs), key: entry.key, answer: entry.answer };
     }
-    const { kind, reservation, user, order, qty, code, key, answer, device, trace, stacking } = entry;
+    const { kind, reservation, user, order, qty, code, key, answer, device, trace, stacking, metadata } = entry;
     const begin = { kind, no: String(no), reservation, user, order, qty: String(qty) };
-    const end = { key, answer, device, trace, stacking: stacking ?? '' };
+    const end = { key, answer, device, trace, stacking: stacking ?? '', ...(metadata ? { metadata } : {}) };
     const codeText = code === null ? '' : String(code);
     if (kind === 'queued') return { ...begin, line: String(entry.lineNo), code: codeText, at: String(atMs), ...end };
     return {
@@ -89,8 +89,9 @@ export class PackedPromise implements RawEntry {
     const { no, atMs } = this.common;
     const begin = { journalId: this.journalId, no: campaignOfNumber(no), atMs };
     if (line.startsWith(QUEUED_PROMISE.begin)) {
-      const { line_no, stacking, ...promise } = parseRecord(QUEUED_PROMISE, line);
-      return { ...begin, kind: 'queued', ...promise, lineNo: line_no, stacking: stacking || null };
+      const { line_no, stacking, metadata, ...promise } = parseRecord(QUEUED_PROMISE, line);
+      const own = { stacking: stacking || null, metadata: metadata || null };
+      return { ...begin, kind: 'queued', ...promise, lineNo: line_no, ...own };
     }
     if (line.startsWith(ANSWERED_PROMISE.begin)) {
       return { ...begin, kind: 'answered', ...parseRecord(ANSWERED_PROMISE, line) };
@@ -134,6 +135,7 @@ export class PackedPromise implements RawEntry {
       device: promise.device,
       trace: promise.trace,
       stacking: promise.stacking || null,
+      metadata: promise.metadata || null,
     };
   }
 }

@@ -104,6 +104,7 @@ const STORED: [unknown, string][] = [
       device: 'dev-1',
       trace: '',
       stacking: 'combines',
+      metadata: '',
     }),
     `reserved\t${id}\tann\t\t1\t1\t\tk\t\tdev-1\t\tcombines`,
   ],
@@ -120,8 +121,9 @@ const STORED: [unknown, string][] = [
       device: '',
       trace: 't',
       stacking: '',
+      metadata: '{"a":"b"}',
     }),
-    `queued\t${id}\tann\tcart\t1\t6\t5\tk\ta\t\tt\t`,
+    `queued\t${id}\tann\tcart\t1\t6\t5\tk\ta\t\tt\t\t{"a":"b"}`,
   ],
   [packRecord(ANSWERED_PROMISE, { key: 'k', answer: 'a' }), 'answered\tk\ta'],
 ];

@@ -63,8 +63,10 @@ export const PROMISES_HEADER = defineRecord(
   { separator: '\t' },
 );
 const PROMISED = ['reservation', 'user', 'order', 'qty:int'] as const;
-const TRACED = ['device', 'trace', 'stacking'] as const;
-/** A unit. order: "" = derived from the reservation id. Its response is derived from the other fields. */
+const TRACED = ['device', 'trace', 'stacking', 'metadata:rare'] as const;
+/**
+ * A unit. order: "" = derived from the reservation id. metadata: JSON. Its response is derived from the other fields.
+ */
 export const RESERVED_PROMISE = defineRecord(
   'reserved_promise',
   [...PROMISED, 'slot:int', 'code:int?', 'key', 'request', ...TRACED],

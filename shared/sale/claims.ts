@@ -15,14 +15,6 @@ import {
   type StoreReserveOutcome,
 } from './scripts/reserve.js';
 
-/** Options for claims that one call decides. */
-export type ClaimBatches = {
-  /** Whether every worker can read journal entries with several promises. */
-  mayPack: () => boolean;
-  /** Receives the number of claims of each call. */
-  onBatch: (size: number) => void;
-};
-
 /** Checkouts and redemptions by code. Every method throws EngineUnavailable when Redis cannot be used. */
 export class Claims {
   readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
@@ -30,12 +22,13 @@ export class Claims {
   constructor(
     readonly calls: SaleCalls,
     readonly orders: OrderClaims,
-    readonly batches: ClaimBatches,
+    /** Receives the number of claims of each call. */
+    onBatch?: (size: number) => void,
   ) {
     this.#reservations = new CallBatcher({
       maxBatch: MAX_REQUESTS,
       send: (_group, inputs) => this.#reserveAll(inputs),
-      onBatch: batches.onBatch,
+      ...(onBatch ? { onBatch } : {}),
     });
   }
 
@@ -59,10 +52,7 @@ export class Claims {
   }
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
-    const outcome = await this.calls.scripts.run(
-      reserveScript,
-      reserveCall(inputs, this.calls.limits, this.batches.mayPack() && !inputs.some(({ metadata }) => metadata)),
-    );
+    const outcome = await this.calls.scripts.run(reserveScript, reserveCall(inputs, this.calls.limits));
     if (outcome.kind === 'decided') {
       const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
       return decisions.map((one) => this.calls.scripts.located('reserve', one));

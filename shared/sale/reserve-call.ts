@@ -33,7 +33,7 @@ export type ReserveInput = {
   /** Subject of the device's quota: the device, or its substitute; null = no quota. */
   counted: string | null;
   trace: string;
-  /** JSON of a flat object of texts; none = no metadata. Its call is not packed (decision 57). */
+  /** JSON of a flat object of texts; none = no metadata (decision 57). */
   metadata?: string | null;
   /**
    * Version of the terms whose audience was checked, negative when it excludes the user; 0 = not checked, which is
@@ -62,15 +62,8 @@ export type CouponClaim = {
   once: { nonce: string; expiresAtMs: number } | null;
 };
 
-/**
- * Returns the call of lua/reserve.lua for claims of one campaign.
- * @param packed whether their promises may share a journal entry
- */
-export function reserveCall(
-  inputs: readonly ReserveInput[],
-  limits: SaleLimits,
-  packed: boolean,
-): CallOf<typeof reserveScript> {
+/** Returns the call of lua/reserve.lua for claims of one campaign. */
+export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits): CallOf<typeof reserveScript> {
   const { product, ticketKey, bucket } = inputs[0] as ReserveInput;
   const requestKeys: string[] = [];
   // Three for each request, needed or not.
@@ -89,7 +82,6 @@ export function reserveCall(
     token_skew_ms: TOKEN_SKEW_MS,
     replicated: limits.waitReplicas > 0,
     order_ttl_ms: String(limits.orderMemoryMs),
-    packed,
   };
   if (bucket) input.buckets = bucket.buckets;
   return { keys: { ...saleKeys(product), request_keys: requestKeys }, args: { input } };

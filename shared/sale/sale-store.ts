@@ -1,7 +1,7 @@
 import type { ScriptRunner } from '../redis/script-runner.js';
 import { Buckets } from './buckets.js';
 import { Campaigns } from './campaigns.js';
-import { type ClaimBatches, Claims } from './claims.js';
+import { Claims } from './claims.js';
 import { OrderClaims } from './order-claims.js';
 import type { Recall } from './recall.js';
 import { Reservations } from './reservations.js';
@@ -31,12 +31,13 @@ export class SaleStore {
     promises: UnpersistedPromises | null = null,
     /** Null in processes that never need users of archived campaigns. */
     recall: Recall | null = null,
-    batches: ClaimBatches = { mayPack: () => true, onBatch: () => {} },
+    /** Receives the number of claims that each call decides. */
+    onClaims?: (size: number) => void,
   ) {
     const calls = new SaleCalls(scripts, limits, promises, recall);
     this.reader = new SaleReader(scripts);
     this.orders = new OrderClaims(calls, this.reader);
-    this.claims = new Claims(calls, this.orders, batches);
+    this.claims = new Claims(calls, this.orders, onClaims);
     this.reservations = new Reservations(calls, this.orders);
     this.line = new WaitingLine(calls);
     this.campaigns = new Campaigns(calls);

@@ -8,6 +8,8 @@ export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, 
  */
 export function appendedKinds(code: string): string[] {
   const kinds = [...code.matchAll(/'kind'\s*,\s*'(\w+)'/g)].map(([, kind]) => String(kind));
+  // A promise of a packed entry begins with its kind.
+  kinds.push(...[...code.matchAll(/'(\w+)\\t' \.\. /g)].map(([, kind]) => String(kind)));
   const given = [
     ...code.matchAll(/(?<!function )\breturn_units\s*\((?:[^,]+,){3}\s*([^,]+),/g),
     ...code.matchAll(/(?<!function )\bappend_change\s*\(([^,]+),/g),

@@ -122,25 +122,6 @@ test('HistoryWatch lets no reply wait for a commit of an older history', async (
   expect(await waiting).toBe(false);
 });
 
-test('HistoryWatch reports whether every worker that is alive can read packed journal entries', async () => {
-  const { watch, histories, rows } = await start();
-  const report = (processId: string, kind: 'api' | 'worker') =>
-    histories.beat({ processId, kind, generation: 0, unsaved: 0, serving: null, mapVersion: 0 });
-  expect((await watch.beat()).mayPack).toBe(false);
-  await report('worker-1', 'worker');
-  expect((await watch.beat()).mayPack).toBe(true);
-  // As a worker of an earlier version reports itself.
-  await rows(`insert into journal_processes (process_id, kind, seen_at, generation, unsaved)
-    values ('worker-2', 'worker', clock_timestamp(), 0, 0)`);
-  expect((await watch.beat()).mayPack).toBe(false);
-  await rows(`update journal_processes set seen_at = now() - interval '55 seconds' where process_id = 'worker-2'`);
-  expect((await watch.beat()).mayPack).toBe(false);
-  await rows(`update journal_processes set seen_at = now() - interval '61 seconds' where process_id = 'worker-2'`);
-  expect((await watch.beat()).mayPack).toBe(true);
-  await rows(`update journal_processes set seen_at = now() - interval '6 seconds'`);
-  expect((await watch.beat()).mayPack).toBe(false);
-});
-
 test('Heartbeats reports all shards of a process in one statement, and each shard gets its own state', async () => {
   const { url, client } = await createTestDatabase();
   const database = connectDatabase(url);

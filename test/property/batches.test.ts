@@ -57,6 +57,7 @@ type Request = {
   order: number | null;
   tokenAgeMs: number | null;
   device: number | null;
+  metadata: string | null;
   proven: boolean;
   holderDevice: number | null;
   terms: number;
@@ -80,7 +81,6 @@ type RandomSale = {
   journalLimit: number;
   replicas: number;
   steps: Step[];
-  packed: [one: boolean, many: boolean];
 };
 
 const small = (max: number) => fc.nat({ max });
@@ -93,6 +93,7 @@ const requests: fc.Arbitrary<Request> = fc.record({
   order: fc.option(small(2), { nil: null, freq: 2 }),
   tokenAgeMs: fc.option(fc.constantFrom(-10_000, -10_000, 29_999, 30_001, -60_001), { nil: null, freq: 2 }),
   device: fc.option(small(2), { nil: null, freq: 4 }),
+  metadata: rarely(fc.constantFrom('{"cart":"1"}', '{"a\\tb":"c\\nd"}')),
   proven: fc.boolean(),
   holderDevice: fc.option(small(2), { nil: null, freq: 3 }),
   terms: fc.constantFrom(0, 1, 1, 1, -1, 2),
@@ -195,7 +196,6 @@ const sales: fc.Arbitrary<RandomSale> = fc.record({
   journalLimit: fc.constantFrom(1_000_000, 1_000_000, 3, 7, 12, 65, 80),
   replicas: fc.constantFrom(0, 1),
   steps: fc.array(steps, { minLength: 1, maxLength: 12 }),
-  packed: fc.tuple(fc.boolean(), fc.constantFrom(true, true, false)),
 });
 
 /** One of the two Redis, with the same history in both. */
@@ -226,7 +226,7 @@ class World {
         nowMs += step.ms;
         await this.redis.set(CLOCK, nowMs);
       } else if (step.kind === 'requests') {
-        replies.push(...(await this.#reserve(inputs.get(step) ?? [], limits, sale.packed[this.isBatched ? 1 : 0])));
+        replies.push(...(await this.#reserve(inputs.get(step) ?? [], limits)));
       } else {
         replies.push(await this.#act(store, step));
       }
@@ -234,16 +234,15 @@ class World {
     return replies;
   }
 
-  async #reserve(inputs: readonly ReserveInput[], limits: typeof LIMITS, packed: boolean): Promise<unknown[]> {
+  async #reserve(inputs: readonly ReserveInput[], limits: typeof LIMITS): Promise<unknown[]> {
     const size = this.isBatched ? inputs.length : 1;
     const calls: Promise<unknown[]>[] = [];
-    for (let at = 0; at < inputs.length; at += size)
-      calls.push(this.#call(inputs.slice(at, at + size), limits, packed));
+    for (let at = 0; at < inputs.length; at += size) calls.push(this.#call(inputs.slice(at, at + size), limits));
     return (await Promise.all(calls)).flat();
   }
 
-  async #call(inputs: readonly ReserveInput[], limits: typeof LIMITS, packed: boolean): Promise<unknown[]> {
-    const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, limits, packed));
+  async #call(inputs: readonly ReserveInput[], limits: typeof LIMITS): Promise<unknown[]> {
+    const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, limits));
     if (outcome.kind !== 'decided') return [outcome];
     const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
     return decisions.map((one) => (one instanceof Error ? one.message.replace(/user_script:\d+/, '') : one));
@@ -368,6 +367,7 @@ function inputOf(one: Request, nowMs: number): ReserveInput {
     key: `key${one.key}` as IdempotencyKey,
     ticketKey: 't1',
     device,
+    metadata: one.metadata,
     proven: one.proven,
     holderDevice: one.holderDevice === null ? null : (`device${one.holderDevice}` as DeviceId),
     counted: device,

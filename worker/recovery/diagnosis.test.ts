@@ -16,7 +16,7 @@ const inService: Omit<Look, 'cursorAfter'> = {
   server: 'primary',
   epoch: { generation: GENERATION, server: 'primary' },
   journal: { firstId: '100-11', lastId: '100-12', entries: 2 },
-  postgres: { cursor: '100-10', latest: opened, current: opened, mayPack: true, shards: 1, mapVersion: 0 },
+  postgres: { cursor: '100-10', latest: opened, current: opened, shards: 1, mapVersion: 0 },
   firstBegins: '90-7',
   recovered: false,
 };
@@ -86,7 +86,6 @@ describe('diagnose', () => {
       cursor: '90-7',
       latest: { ...opened, opened: false },
       current: { ...opened, generation: 90 },
-      mayPack: true,
       shards: 1,
       mapVersion: 0,
     };

@@ -29,7 +29,6 @@ export type ReserveCall = {
   token_skew_ms: number;
   replicated: boolean;
   order_ttl_ms: string;
-  packed: boolean;
   buckets?: number;
 };
 
@@ -70,7 +69,6 @@ export const CALL_NAMES = namesOf<ReserveCall>({
   token_skew_ms: true,
   replicated: true,
   order_ttl_ms: true,
-  packed: true,
   buckets: true,
 });
 export const REQUEST_NAMES = namesOf<ReserveRequest>({

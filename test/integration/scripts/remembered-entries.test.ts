@@ -57,7 +57,7 @@ test('checkouts, places and answers, with every field', async () => {
   await campaign.checkout('ann', { ...details, qty: 2, metadata: '{"cart":"1"}' });
   await campaign.redeem('bob', 4, details);
   await campaign.checkout('cid', { ...details, qty: 3 });
-  await campaign.redeem('dan', 7, { ...details, metadata: '{"a":"b"}' });
+  await campaign.redeem('dan', 7, { ...details, metadata: JSON.stringify({ 'a\tb': 'c\nd|' }) });
   await campaign.checkout('cid', { key: newKey(), qty: 3 });
   const seen = await open({
     totalLimit: 0,

@@ -84,6 +84,7 @@ test('gives a free unit until the deadline and journals the promise', async () =
       device: 'phone',
       trace: '00-aa-bb-01',
       stacking: null,
+      metadata: null,
     },
   ]);
 });
@@ -153,6 +154,7 @@ test('puts a user who finds no free unit at the tail of the line and journals th
       device: 'pad',
       trace: 'x',
       stacking: 'combines',
+      metadata: null,
     },
   ]);
 });
