@@ -7,13 +7,8 @@ if (!url) {
   process.exit(1);
 }
 try {
-  const { applied, earlier } = await migrateToLatest(url);
+  const applied = await migrateToLatest(url);
   process.stdout.write(applied.length ? `applied ${applied.join(', ')}\n` : 'the schema is up to date\n');
-  if (earlier > 0) {
-    process.stdout.write(
-      `redemptions gets its partitions when \`npm run migrate\` runs again without processes of earlier versions (${earlier} now)\n`,
-    );
-  }
 } catch (error) {
   process.stderr.write(`the migration failed: ${error instanceof Error ? error.message : error}\n`);
   process.exit(1);

@@ -51,7 +51,7 @@ try {
   );
   failed = 'Postgres was restored, but the rest failed; repeat the command with --replace';
   if (manifest.migration !== (await newestMigration())) {
-    const { applied } = await migrateToLatest(databaseUrl);
+    const applied = await migrateToLatest(databaseUrl);
     print(`Migrated: ${applied.join(', ')}.`);
   }
   print('Postgres was restored.');

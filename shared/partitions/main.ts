@@ -41,9 +41,7 @@ try {
 }
 
 async function list(): Promise<void> {
-  const found = await partitions.list();
-  for (const partition of found) print(lineOf(partition));
-  if (found.length === 0) print('redemptions has no partitions yet; `npm run migrate` makes them');
+  for (const partition of await partitions.list()) print(lineOf(partition));
 }
 
 async function add(campaign: StoredCampaign): Promise<void> {

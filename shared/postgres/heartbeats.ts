@@ -2,13 +2,6 @@ import DataLoader from 'dataloader';
 import type { Database } from './pool.js';
 import { prepared } from './prepared.js';
 
-/**
- * The version of this process (`journal_processes.version`): 2 = it can read events without data, and journal entries
- * with several promises; 3 = it can write partitions of `redemptions`.
- */
-export const PROCESS_VERSION = 3;
-export const RECORDS_VERSION = 2;
-
 /** What a process reports about itself. */
 export type Heartbeat = {
   processId: string;
@@ -36,8 +29,8 @@ const BEAT = `with beats as (
     select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::bigint[])
       as b (process_id, kind, generation, unsaved, serving, shard, map_version)),
   beat as (
-    insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version, shard, map_version)
-    select process_id, kind, clock_timestamp(), generation, unsaved, serving, ${PROCESS_VERSION}, shard, map_version
+    insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, shard, map_version)
+    select process_id, kind, clock_timestamp(), generation, unsaved, serving, shard, map_version
     from beats
     on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
       unsaved = excluded.unsaved, serving = excluded.serving, map_version = excluded.map_version)

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { PROCESS_VERSION } from './heartbeats.js';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
@@ -45,23 +44,16 @@ const TABLE = { tableName: 'schema_migrations' };
 /** Lifts limits of the role for one transaction. A setting of the session would reach other clients of a pooler. */
 const UNLIMITED = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
 
-/** Without a report for a minute, a process counts as ended. */
-const EARLIER_PROCESSES = `select count(*)::int as count from journal_processes
-  where version < ? and seen_at > clock_timestamp() - interval '1 minute'
-    and exists (select 1 from pg_class where oid = 'redemptions'::regclass and relkind = 'r')`;
-
-export type Migrated = { applied: string[]; earlier: number };
-
 /**
  * Applies missing migrations. Concurrent calls wait for each other by an advisory lock of a transaction, which is
  * released when its process dies, and which a pooler in transaction mode keeps on one connection. The lock of knex is a
  * row that would survive a killed process, so it is released while this lock is held.
- * Afterwards it partitions `redemptions`, unless a process of an earlier version is alive.
+ * Afterwards it partitions `redemptions`.
  * @param upTo the name of the last migration to apply; left out: all of them
- * @returns the names of the migrations that were applied, and how many processes keep `redemptions` from its partitions
+ * @returns the names of the migrations that were applied
  * @throws when the lock is lost, because another process may hold it by then; the running migration is rolled back
  */
-export async function migrateToLatest(databaseUrl: string, upTo?: string): Promise<Migrated> {
+export async function migrateToLatest(databaseUrl: string, upTo?: string): Promise<string[]> {
   const lock = new pg.Client(databaseUrl);
   const lost = new Promise<never>((_, reject) => {
     lock.on('error', (error) => reject(new Error(`the migration lock was lost: ${error.message}`)));
@@ -94,18 +86,16 @@ async function beginLocked(client: pg.Client): Promise<boolean> {
   return isTaken;
 }
 
-async function migrate(database: Knex, upTo?: string): Promise<Migrated> {
+async function migrate(database: Knex, upTo?: string): Promise<string[]> {
   await database.migrate.forceFreeMigrationsLock(TABLE);
   const [, applied] = (await database.migrate.latest({ migrationSource: migrationSource(upTo), ...TABLE })) as [
     number,
     string[],
   ];
-  if (upTo !== undefined) return { applied: applied.map(nameOf), earlier: 0 };
-  const earlier = await database.transaction(async (transaction) => {
-    await transaction.raw(UNLIMITED);
-    const { rows } = await transaction.raw(EARLIER_PROCESSES, [PROCESS_VERSION]);
-    if (rows[0].count === 0) await transaction.raw('select redemptions_partition()');
-    return rows[0].count as number;
-  });
-  return { applied: applied.map(nameOf), earlier };
+  if (upTo === undefined)
+    await database.transaction(async (transaction) => {
+      await transaction.raw(UNLIMITED);
+      await transaction.raw('select redemptions_partition()');
+    });
+  return applied.map(nameOf);
 }

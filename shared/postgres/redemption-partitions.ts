@@ -19,7 +19,7 @@ export class PartitionRefused extends Error {
 export class RedemptionPartitions {
   constructor(readonly database: Database) {}
 
-  /** @returns the partitions, largest first; none while the table is not partitioned */
+  /** Returns the partitions, largest first. */
   async list(): Promise<Partition[]> {
     const { rows } = await this.database.query<Partition>(
       `select r.relname as name, c.no, c.product_id as product, greatest(r.reltuples, 0)::float8 as rows,
@@ -37,7 +37,6 @@ export class RedemptionPartitions {
    * @throws PartitionRefused; EngineUnavailable when running statements held the table for too long
    */
   async add(campaign: StoredCampaign): Promise<Partition> {
-    await this.#assertPartitioned();
     const existing = (await this.list()).find(({ no }) => no === campaign.no);
     if (existing) return existing;
     if (campaign.reservations > 0) {
@@ -84,7 +83,6 @@ export class RedemptionPartitions {
    * @throws PartitionRefused when the campaign has no partition of its own, or its minutes are not counted yet
    */
   async drop(campaign: StoredCampaign, actor: string): Promise<void> {
-    await this.#assertPartitioned();
     const partition = (await this.list()).find(({ no }) => no === campaign.no);
     if (!partition) {
       throw new PartitionRefused(
@@ -120,15 +118,5 @@ export class RedemptionPartitions {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
       for (const statement of statements) await client.query(statement);
     });
-  }
-
-  async #assertPartitioned(): Promise<void> {
-    const { rows } = await this.database.query(
-      `select 1 from pg_class where oid = 'redemptions'::regclass and relkind = 'p'`,
-    );
-    if (rows.length > 0) return;
-    throw new PartitionRefused(
-      'The table has no partitions yet. Run `npm run migrate` when no process of an earlier version is left.',
-    );
   }
 }

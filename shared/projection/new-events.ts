@@ -72,7 +72,6 @@ export async function insertEvents(
 ): Promise<EventSpan | null> {
   if (events.length === 0) return null;
   return spanOf(
-    client,
     await client.query<SpanRow>(
       prepared('insert_events', INSERT, [
         events.map(({ type }) => type),
@@ -96,7 +95,6 @@ export async function insertEvents(
 export async function insertInitialEvents(client: Queryable, events: readonly NewEvent[]): Promise<EventSpan | null> {
   if (events.length === 0) return null;
   return spanOf(
-    client,
     await client.query<SpanRow>(
       prepared('insert_initial_events', INSERT_INITIAL, [
         events.map(({ type }) => type),

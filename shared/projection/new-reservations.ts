@@ -79,5 +79,5 @@ export async function insertReservations(
 ): Promise<EventSpan | null> {
   const columns: unknown[] = FIELDS.map((field) => columnOf(entries, field));
   const values = [...columns, [...campaigns.keys()], [...campaigns.values()], upTo, shard];
-  return spanOf(client, await client.query<SpanRow>(prepared('insert_reservations', INSERT, values)));
+  return spanOf(await client.query<SpanRow>(prepared('insert_reservations', INSERT, values)));
 }

@@ -5,7 +5,6 @@ import type { CampaignId, ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { CampaignTermsTable } from '../../shared/postgres/campaign-terms.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 import { describeCampaign } from '../harness/sale.js';
@@ -162,32 +161,6 @@ test('a stored rule that cannot be parsed excludes every user', async () => {
   const audience = (await terms.current(campaign.productId))?.audience;
   expect(audience).toEqual(NOBODY);
   expect(matchesAudience(audience ?? { and: [] }, { tier: 'tin' })).toBe(false);
-});
-
-test('a campaign from before versions were kept has the one that was in force', async () => {
-  const old = await createTestDatabase();
-  await old.client.query(`
-    drop table campaign_terms cascade;
-    drop trigger campaigns_terms_insert on campaigns;
-    drop trigger campaigns_terms_update on campaigns;
-    drop function campaigns_keep_terms, campaign_terms_are_append_only;
-    alter table redemptions drop column terms_version;
-    delete from schema_migrations where name like '0009%'`);
-  const oldDatabase = connectDatabase(old.url);
-  const stored = await new CampaignsTable(oldDatabase).insert({
-    ...describeCampaign({ discount: { kind: 'percent', percent: 10 } }),
-    rules: { audience: null, stacking: { exclusive: true } },
-  });
-  await old.client.query('update campaigns set terms_version = 7');
-  expect((await migrateToLatest(old.url)).applied).toEqual(['0009_create_campaign_terms']);
-  const found = new CampaignTermsTable(oldDatabase);
-  expect(await found.current(stored?.productId as ProductId)).toMatchObject({
-    version: 7,
-    discount: { kind: 'percent', percent: 10 },
-    audience: null,
-    stacking: { exclusive: true },
-    validFrom: stored?.updatedAt,
-  });
 });
 
 describe('what a process remembers', () => {

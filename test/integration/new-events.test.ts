@@ -177,56 +177,6 @@ describe('insertEvents', () => {
     expect(await insertEvents(store.database, [paid])).toBeNull();
     expect(await typesOf(campaign)).toEqual(['redemption.redeemed']);
   });
-
-  it('writes whole rows while a process is alive that reads no others', async () => {
-    const campaign = await store.openCampaign({ totalLimit: 5 });
-    const report = (seen: string) =>
-      store.sql.query(
-        `insert into journal_processes (process_id, kind, seen_at, generation, unsaved) values ('old', 'worker', ${seen}, 1, 0)
-         on conflict (process_id) do update set seen_at = excluded.seen_at`,
-      );
-    await report('clock_timestamp()');
-    const id = await campaign.take('ann', { trace: TRACE });
-    await persist();
-    await campaign.confirm(id, 'pay-1');
-    await persist();
-    const whole = await rowsOf(campaign);
-    const seen = await eventsOf(campaign);
-    expect(
-      whole.map(({ seq, event_id, type, subject, occurred_at, trace, data }) => ({
-        seq: Number(seq),
-        id: event_id,
-        type,
-        subject,
-        occurredAt: occurred_at,
-        trace,
-        data,
-      })),
-    ).toEqual(seen);
-    expect(whole.map(({ product_id }) => product_id)).toEqual([campaign.product, campaign.product]);
-    expect(seen[0]).toMatchObject({ trace: TRACE, data: { user_id: 'ann' } });
-    // An entry that comes again meets a row with an id.
-    await sale.store.reservations.rejournal(campaign.product, id, 'missing');
-    await persist();
-    await report("clock_timestamp() - interval '2 minutes'");
-    await campaign.take('bob');
-    await persist();
-    expect((await rowsOf(campaign)).map(({ data }) => data !== null)).toEqual([true, true, false]);
-  });
-
-  it('reads and finds the rows of earlier versions', async () => {
-    const campaign = await store.openCampaign();
-    const { rows } = await store.sql.query(
-      `insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, trace, data)
-       select event_id_of('r-1', 'dev.doorbuster.redemption.expired.v1'), 'dev.doorbuster.redemption.expired.v1', 'r-1', campaign_id,
-         product_id, now(), 'a trace', jsonb_build_object('campaign_id', campaign_id, 'reason', 'deadline')
-       from campaigns where no = $1 returning seq, event_id, data`,
-      [campaign.terms.no],
-    );
-    expect(await eventsOf(campaign)).toMatchObject([
-      { seq: Number(rows[0].seq), id: rows[0].event_id, subject: 'r-1', trace: 'a trace', data: rows[0].data },
-    ]);
-  });
 });
 
 describe('WebhookEndpoints', () => {

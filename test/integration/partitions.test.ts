@@ -1,18 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import knex, { type Knex } from 'knex';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
-import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { RedemptionPartitions } from '../../shared/postgres/redemption-partitions.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { TestArchive } from '../harness/archive.js';
 import type { TestCampaign } from '../harness/campaign.js';
-import { atEnd } from '../harness/cleanup.js';
 import { connectDatabase, startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
@@ -178,74 +174,4 @@ test('the reservations of a closed campaign are dropped after a dry run, and its
   ]);
   expect(events.rows.filter(({ type }) => /redemption/.test(type))).toEqual([]);
   expect((await runCommand('drop', giant.product, '--yes')).output).toContain('were dropped at');
-});
-
-const FOLDER = join(projectRoot(), 'migrations');
-/** The migrations of the version before partitions. */
-const EARLIER: Knex.MigrationSource<string> = {
-  getMigrations: async () => readdirSync(FOLDER).filter((file) => /^\d{4}_\w+\.ts$/.test(file) && file < '0024'),
-  getMigrationName: (file) => file.replace(/\.ts$/, ''),
-  getMigration: (file) => import(`../../migrations/${file}`) as Promise<Knex.Migration>,
-};
-
-/** Columns that migrations have added since. */
-const NEWER = ['metadata', 'released_qty', 'refunded_qty', 'burned_qty', 'reduced_at', 'extended'];
-
-test('rows of the version before stay where they are, and its processes go on until none is left', async () => {
-  const name = `earlier_${process.pid}_${Date.now()}`;
-  await store.sql.query(`create database ${name}`);
-  atEnd('a database', async () => void (await store.sql.query(`drop database ${name} with (force)`)));
-  const url = Object.assign(new URL(String(process.env.DOORBUSTER_TEST_DATABASE_URL)), { pathname: `/${name}` }).href;
-  const old = knex({ client: 'pg', connection: url });
-  atEnd('a pool', () => old.destroy());
-  await old.migrate.latest({ migrationSource: EARLIER, tableName: 'schema_migrations' });
-  await old.raw(
-    `insert into campaigns (campaign_id, product_id, name, type, total_limit, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
-       waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
-     values (gen_random_uuid(), 'old', 'a', 'shared', 9, 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, '{}', 'open')`,
-  );
-  const insert = (target: string) =>
-    old.raw(
-      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
-       select md5(n::text)::uuid, campaign_id, 'ann', 'order', 1, n, 'reserved', now() from campaigns, generate_series(1, 3) n
-       on conflict (${target}) do nothing`,
-    );
-  await insert('redemption_id');
-  await old.raw(
-    `insert into outbox (type, campaign_id, occurred_at, reservation_id)
-     select 'dev.doorbuster.redemption.reserved.v1', campaign_id, now(), redemption_id from redemptions order by slot`,
-  );
-  const state = async () => ({
-    rows: (await old.raw(`select to_jsonb(r) - '{${NEWER}}'::text[] as row from redemptions r order by redemption_id`))
-      .rows,
-    events: (await old.raw('select * from outbox_events order by seq')).rows,
-    counters: (await old.raw('select taken, held, reservations from campaigns')).rows,
-  });
-  const before = await state();
-  await old.raw(
-    "insert into journal_processes (process_id, kind, seen_at, generation, unsaved, version) values ('old', 'api', now(), 1, 0, 2)",
-  );
-  // As if an earlier run had been killed while it built the index.
-  await old.raw('create unique index redemptions_once_by_campaign on redemptions (campaign_id, redemption_id)');
-  await old.raw("update pg_index set indisvalid = false where indexrelid = 'redemptions_once_by_campaign'::regclass");
-
-  expect(await migrateToLatest(url)).toEqual({
-    applied: expect.arrayContaining([expect.stringMatching(/^0024/)]),
-    earlier: 1,
-  });
-  for (const target of ['redemption_id', 'campaign_id, redemption_id']) await insert(target);
-  expect(await state()).toEqual(before);
-
-  await old.raw('delete from journal_processes');
-  const whereRows = async () =>
-    (await old.raw('select distinct tableoid::regclass::text as name from redemptions')).rows;
-  for (let run = 0; run < 2; run += 1) {
-    expect(await migrateToLatest(url)).toEqual({ applied: [], earlier: 0 });
-    expect(await whereRows()).toEqual([{ name: 'redemptions_shared' }]);
-    await insert('campaign_id, redemption_id');
-    expect(await state()).toEqual(before);
-  }
-  await expect(old.raw('update campaigns set total_limit = 2')).rejects.toMatchObject({ constraint: 'campaigns_cap' });
-  await old.raw("update redemptions set status = 'released' where slot = 1");
-  expect((await state()).counters).toEqual([{ taken: '2', held: '2', reservations: '3' }]);
 });

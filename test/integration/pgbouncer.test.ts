@@ -134,7 +134,7 @@ behindPooler('two migrations at once wait for each other and leave no lock behin
   atEnd('an empty database', async () => void (await client.query(`drop database ${empty} with (force)`)));
   const url = urlOf(pooler, empty);
   const outcomes = await Promise.all([migrateToLatest(url), migrateToLatest(url)]);
-  expect(outcomes.map(({ applied }) => applied.length > 0).sort()).toEqual([false, true]);
+  expect(outcomes.map((applied) => applied.length > 0).sort()).toEqual([false, true]);
   const locks = `select 1 from pg_locks join pg_database on pg_database.oid = database
     where locktype = 'advisory' and datname = $1`;
   const { rows } = await client.query(locks, [empty]);
