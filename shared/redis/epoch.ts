@@ -33,10 +33,9 @@ export function encodeEpoch({ generation, server }: Epoch): string {
   return `${generation}|${server}`;
 }
 
-/** Parses `generation|server`. An epoch of an older version has no generation and becomes generation 0. */
+/** Parses `generation|server`. @throws ContractError */
 export function decodeEpoch(text: string): Epoch {
   const match = /^(\d{1,15})\|(.*)$/.exec(text);
-  if (match) return { generation: Number(match[1]), server: String(match[2]) };
-  if (/^[0-9a-f-]{36}$/.test(text)) return { generation: 0, server: '' };
-  throw new ContractError(`the epoch is malformed: ${text}`);
+  if (!match) throw new ContractError(`the epoch is malformed: ${text}`);
+  return { generation: Number(match[1]), server: String(match[2]) };
 }

@@ -38,8 +38,8 @@ export type PersistDeps = {
   publish?: (written: WrittenEvents) => void;
 };
 
-/** `draining`: Redis is out of service. `numbered`: journal ids have no gaps. */
-type How = { draining: boolean; numbered: boolean };
+/** `draining`: Redis is out of service. */
+type How = { draining: boolean };
 
 type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
 
@@ -72,16 +72,15 @@ export class Persist {
    *   trimmed
    */
   upTo(to: string): Promise<Persisted> {
-    return this.#upTo(to, { draining: false, numbered: true });
+    return this.#upTo(to, { draining: false });
   }
 
   /**
    * Does the same while Redis is out of service. Only the worker that recovers Redis calls it, after it has verified
    * the journal.
-   * @param numbered false = an older version wrote the journal, so its ids may have gaps
    */
-  async drain(to: string, numbered = true): Promise<void> {
-    await this.#upTo(to, { draining: true, numbered });
+  async drain(to: string): Promise<void> {
+    await this.#upTo(to, { draining: true });
   }
 
   async #upTo(to: string, how: How): Promise<Persisted> {
@@ -164,14 +163,13 @@ export class Persist {
     { cursor, generation }: { cursor: string; generation: number | null },
     to: string,
     size: number,
-    { draining, numbered }: How,
+    { draining }: How,
   ): Promise<RawEntry[]> {
     const { journal } = this.deps;
     if (compareJournalIds(cursor, to) >= 0) return [];
     const { entries, epoch } = await journal.readWithEpoch(cursor, size);
     const read = draining ? entries.filter(({ journalId }) => compareJournalIds(journalId, to) <= 0) : entries;
     if (!draining && epoch?.generation !== generation) throw new ForeignHistory(epoch?.generation ?? null, generation);
-    if (generation === null || !numbered) return read;
     const ids = read.map(({ journalId }) => journalId);
     const found = ids.length === 0 ? null : firstBreak(cursor, ids, await this.#beginnings(cursor, ids));
     if (ids.length === 0 || found !== null) throw new JournalGap(cursor, found);

@@ -76,6 +76,12 @@ describe('diagnose', () => {
     expect(diagnose(look).kind).toBe('postgres_behind');
   });
 
+  it('finds Postgres behind when it has no history, and Redis has one', () => {
+    const postgres = { ...inService.postgres, cursor: '0-0', latest: null, current: null };
+    expect(diagnose({ ...inService, postgres }).kind).toBe('postgres_behind');
+    expect(diagnose({ ...inService, ...promoted, postgres })).toMatchObject({ intact: true, behind: true });
+  });
+
   it('never refills a restarted server from a Postgres that was set back', () => {
     const postgres = { ...inService.postgres, cursor: '100-6' };
     expect(diagnose({ ...inService, ...promoted, postgres })).toMatchObject({ intact: true, behind: true });
@@ -94,11 +100,6 @@ describe('diagnose', () => {
 
   it('recovers entries that a process saved late', () => {
     expect(diagnose({ ...inService, recovered: true })).toMatchObject({ kind: 'recover', intact: true });
-  });
-
-  it('begins a newer history when a process of an older version has appended to the journal', () => {
-    const journal = { firstId: '100-11', lastId: '150-0', entries: 3 };
-    expect(diagnose({ ...inService, journal })).toMatchObject({ kind: 'recover', intact: true });
   });
 
   it('ignores a history that was begun and never opened', () => {

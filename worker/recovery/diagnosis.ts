@@ -55,11 +55,7 @@ export function diagnose(look: Look): Diagnosis {
     return recover(nothingYet ? FIRST_START : 'Redis is empty or was being filled', false);
   }
   const verified = epoch.server === server;
-  if (latest === null) {
-    // An older version, which did not number histories, wrote the journal. Only the order of the ids can be compared.
-    return recover('the first numbered history', compareJournalIds(journal.lastId, cursor) >= 0);
-  }
-  if (epoch.generation > latest.generation) {
+  if (latest === null || epoch.generation > latest.generation) {
     if (verified) return { kind: 'postgres_behind' };
     return recover('Redis restarted while Postgres lacks its history', true, true);
   }
@@ -74,9 +70,6 @@ export function diagnose(look: Look): Diagnosis {
   if (!verified) return recover('Redis restarted or failed over', true, behind);
   if (epoch.generation !== latest.generation || !latest.opened)
     return recover('a recovery was not finished', true, behind);
-  if (generationOf(journal.lastId) > epoch.generation) {
-    return recover('an older version of the service appended to the journal', true);
-  }
   if (behind) return { kind: 'postgres_behind' };
   return recovered ? recover('a process saved entries late', true) : { kind: 'in_service' };
 }

@@ -142,6 +142,6 @@ export class PlannedOutages {
     const { fill, drain, journal } = this.deps;
     await fill.begin(token);
     // No unit changes from here on, so the journal is complete now.
-    await drain((await journal.position()).lastId, true);
+    await drain((await journal.position()).lastId);
   }
 }

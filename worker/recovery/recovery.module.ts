@@ -82,7 +82,7 @@ export function createRecovery(
     journal,
     fill: new RedisFill(filler.scripts),
     watch,
-    drain: (upTo, numbered) => persist.drain(upTo, numbered),
+    drain: (upTo) => persist.drain(upTo),
     leaveServer: (reason) => redis.leaveServer(reason),
     nowMs: async () => {
       await clock.sample();

@@ -45,7 +45,7 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   sale: SaleStore;
   watch: HistoryWatch;
   /** Persists the journal up to an entry, while Redis is out of service. */
-  drain: (upTo: string, numbered: boolean) => Promise<void>;
+  drain: (upTo: string) => Promise<void>;
   leaveServer: (reason: string) => void;
   nowMs: () => Promise<number>;
   idempotencyTtlMs: number;
@@ -162,9 +162,7 @@ export class Recovery {
     assertHeld();
     // If Postgres was set back, an operator repairs it first. The entries wait until then.
     const missing = !diagnosis.behind && (await deps.recovered.hasPending());
-    // The epoch of an older version is replaced by a fill that writes no campaigns.
-    const replaceable = look.epoch !== null && look.epoch.generation > 0;
-    if (diagnosis.intact && !missing && !inUse && replaceable) {
+    if (diagnosis.intact && !missing && !inUse && look.epoch !== null) {
       const { kind } = await deps.fill.beginHistory(look.epoch, epoch, lastId);
       if (kind !== 'begun')
         throw new LockLost('entries were appended meanwhile, or another worker has replaced the epoch');
@@ -174,8 +172,7 @@ export class Recovery {
         deps.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
       }
       if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
-      // Before the first history, entries were not numbered.
-      if (drainable) await deps.drain(afterId, look.postgres.latest !== null);
+      if (drainable) await deps.drain(afterId);
       const applied = missing
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
         : null;
