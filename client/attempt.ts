@@ -72,8 +72,8 @@ export class TabStore implements KeyStore {
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    // An item may be only in the copy: an older version of this client stored it there, or the database failed. At
-    // worst it is an old key, for which the server returns the first response again.
+    // An item may be only in the copy, if the database failed. At worst it is an old key, for which the server returns
+    // the first response again.
     return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 

@@ -229,9 +229,7 @@ export class StatusFollower {
       if (!fields) return false;
       this.#show(fields);
       return true;
-    } catch (error) {
-      // A server of an earlier version lacks the data.
-      if (error instanceof Refusal && error.status === 404) this.#estimate.disable();
+    } catch {
       return false;
     }
   }

@@ -31,10 +31,10 @@ export type CampaignView = {
   starts_at: string;
   ends_at: string | null;
   server_time: string;
-  /** Whether shoppers who find no free unit wait in a line. Missing: the server is an older version. */
-  has_line?: boolean;
-  /** No unit is free; with a line: none is held either. Missing: the server is an older version. */
-  sold_out?: boolean;
+  /** Whether shoppers who find no free unit wait in a line. */
+  has_line: boolean;
+  /** No unit is free; with a line: none is held either. */
+  sold_out: boolean;
   /** Time to pay; 0 = nothing to pay. */
   hold_seconds?: number;
   /** How the campaign wants to look (docs/sale-page.md). */

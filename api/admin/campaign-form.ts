@@ -112,10 +112,6 @@ export function campaignView(campaign: StoredCampaign): CampaignData {
     ends_at: ends_at?.toISOString() ?? null,
     ends_at_local: ends_at && localTime(ends_at, campaign.timeZone),
     ...rules,
-    // Campaigns of earlier versions have none.
-    checkout_url: rules.checkout_url ?? null,
-    extend_seconds: rules.extend_seconds ?? 0,
-    branding: rules.branding ?? null,
     buckets: campaign.buckets,
     status: campaign.status,
     hidden: campaign.hidden,

@@ -10,7 +10,7 @@ export type UnpaidUnit = {
   user: string;
   reservationId: string;
   orderId: string;
-  /** NaN = unknown: a script of an earlier version made the notification, or the reservation is archived. */
+  /** NaN = unknown: the reservation is archived. */
   qty: number;
   /** When the reservation expires, ms; 0 = there is nothing to pay. */
   expiresAtMs: number;

@@ -200,7 +200,10 @@ export class Claim {
           await this.acknowledgements.held(product, { durable: outcome.durable, journalId: '' }, bucket);
         if (remembered.kind === 'queued') {
           const { ticketKey: signer, reservationId } = remembered;
-          const ticket = signer === null ? null : this.tickets.sign(outcome.no, user, reservationId, signer);
+          const ticket =
+            signer === null || reservationId === null
+              ? null
+              : this.tickets.sign(outcome.no, user, reservationId, signer);
           return replay(this.#place(remembered, ticket));
         }
         return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));

@@ -77,7 +77,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const json = await readJson(req);
       const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
       const at = await lookup.find(body);
-      const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
+      const isOther = ticket && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
       const outcome = await sales
         .of(at.product, bucketOfReservation(at.id))

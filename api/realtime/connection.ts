@@ -16,7 +16,7 @@ const PINGS_A_PRESENCE = 3;
 export class Connection {
   line: CampaignLine | null = null;
   user: UserId | null = null;
-  /** The place or unit of the ticket; null = every one of the user's (a ticket of an earlier version). */
+  /** The place or unit of the ticket; null = no ticket yet. */
   reservation: ReservationId | null = null;
   /** How long a waiting user may be unseen before they step back, milliseconds; 0 = any time. */
   presenceMs = 0;
@@ -78,7 +78,7 @@ export class Connection {
 
   /** Whether the ticket of this connection covers a reservation. @param reservation "" = none */
   concerns(reservation: string): boolean {
-    return this.reservation === null || reservation === '' || this.reservation === reservation;
+    return reservation === '' || this.reservation === reservation;
   }
 
   waits(position: number, queueSize: number, estimate: number | null): void {

@@ -15,6 +15,8 @@ const campaign: CampaignView = {
   starts_at: '2026-11-11T11:00:00Z',
   ends_at: null,
   server_time: '2026-11-11T12:00:00Z',
+  has_line: true,
+  sold_out: false,
 };
 const standing: Standing = {
   status: 'queued',

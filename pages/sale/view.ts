@@ -102,7 +102,7 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
     if (refusal && view.button) view.button.label = texts.again;
     return view;
   }
-  const final = campaign.has_line === true && campaign.sold_out === true;
+  const final = campaign.has_line && campaign.sold_out;
   return { ...view, trouble: '', second: final ? null : { label: texts.again, action: 'buy' } };
 }
 

@@ -28,7 +28,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
       trace: string;
       /**
        * How the reservation takes part in its order (packStacking). null = it does not, or it does as its place in line
-       * did, or an older version wrote the entry.
+       * did.
        */
       stacking: string | null;
       /** JSON of the metadata of the claim; null = none, or the place in line has it. */
@@ -80,7 +80,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
   /**
    * left: the user left, or was `absent` for too long. closed: the user cannot be served: needs more units than can be
    * free (`unservable`), has reached the limit, or the record does not wait; '' when no unit can come back, so that the
-   * whole line ends. Earlier versions wrote '' for `absent` and `unservable` too.
+   * whole line ends.
    */
   | {
       kind: 'left';

@@ -2,7 +2,7 @@ import { EngineUnavailable } from '../errors/faults.js';
 import { type Heartbeat, Heartbeats, type HistoryRow, type StateRow } from './heartbeats.js';
 import type { Database, Queryable } from './pool.js';
 
-/** A history of the journal in Postgres (migration 0015). */
+/** A history of the journal in Postgres (`journal_histories`). */
 export type History = {
   generation: number;
   /** `master_replid` of the Redis server that was verified. */
@@ -164,7 +164,7 @@ export class JournalHistories {
     return rows.length > 0;
   }
 
-  /** A process reports once for each shard. Processes of earlier versions use shard 0 and their plain name. */
+  /** A process reports once for each shard, for shard 0 under its plain name. */
   #idOf(processId: string): string {
     return this.shard === 0 ? processId : `${processId}/${this.shard}`;
   }

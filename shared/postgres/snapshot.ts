@@ -70,7 +70,7 @@ export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", q
 /** SQL: the user to whom an idempotency record belongs; "" = an operator. */
 export const answerOwner = (answer: string) =>
   `case when ${answer} like 'restock|%' then '' else split_part(${answer}, '|', 3) end`;
-/** The primary key is `user|key`; in rows of earlier versions, only the key. */
+/** The primary key is `user|key`. */
 export const ANSWER_COLUMNS = `idempotency_key as name, ${answerOwner('answer')} as "user",
   substr(idempotency_key, strpos(idempotency_key, '|') + 1) as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
 

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 /**
  * Pub/sub of one shard. Where keys have a tag, its channels are sharded: a cluster carries their messages on the nodes
  * of the shard alone, and their names get the prefix of the connection, as keys do. Without a tag they are plain
- * channels, as in earlier versions. Notifications for all processes (bans, terms, codes) use plain channels of the home
+ * channels. Notifications for all processes (bans, terms, codes) use plain channels of the home
  * shard.
  */
 const isSharded = ({ options }: Redis): boolean => (options.keyPrefix ?? '') !== '';

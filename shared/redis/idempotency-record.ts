@@ -49,7 +49,7 @@ export type IdempotencyRecord =
       paceMs: number | null;
       /** How long a waiting user may be unseen, milliseconds; 0 = any time. */
       presenceMs: number;
-      /** Reservation of the ticket; null = no ticket, or an earlier version wrote the record. */
+      /** Reservation of the ticket; null = no ticket. */
       reservationId: string | null;
     };
 

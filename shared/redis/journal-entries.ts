@@ -95,8 +95,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     user: word(f, 'user'),
     lineNo: whole(f, 'line'),
     ending: f.ending === 'closed' ? 'closed' : 'left',
-    // Entries of an older version have no reason.
-    reason: (f.reason ?? '') as LeftReason,
+    reason: word(f, 'reason') as LeftReason,
     trace: word(f, 'trace'),
   }),
   line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),

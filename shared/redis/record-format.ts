@@ -13,8 +13,6 @@ export type RecordFormat<Field extends string = string> = {
   /** Text before the first field. */
   readonly begin: string;
   readonly separator: string;
-  /** Number of fields that every record has. Later fields may be missing in records of earlier versions. */
-  readonly least: number;
 };
 
 type NameOf<Field extends string> = Field extends `${infer Name}:${string}` ? Name : Field;
@@ -32,11 +30,9 @@ export type RecordOf<Format> =
 export function defineRecord<const Field extends string>(
   name: string,
   fields: readonly Field[],
-  { begin = '', separator = '|', least }: Partial<RecordFormat> = {},
+  { begin = '', separator = '|' }: Partial<RecordFormat> = {},
 ): RecordFormat<Field> {
-  const types = fields.map(typeOf);
-  const always = types.filter((type) => type !== 'rare').length;
-  return { name, fields, names: fields.map(nameOf), types, begin, separator, least: least ?? always };
+  return { name, fields, names: fields.map(nameOf), types: fields.map(typeOf), begin, separator };
 }
 
 /** Writes a record; null becomes "". */
@@ -69,9 +65,10 @@ export function recordIn<Field extends string>(
   format: RecordFormat<Field>,
   text: string,
 ): RecordOf<RecordFormat<Field>> | null {
-  const { names, types, begin, separator, least } = format;
+  const { names, types, begin, separator } = format;
   const values = text.slice(begin.length).split(separator);
   if (types.at(-1) === 'tail') values.push(values.splice(names.length - 1).join(separator));
+  const least = types.at(-1) === 'rare' ? names.length - 1 : names.length;
   if (!text.startsWith(begin) || values.length < least || values.length > names.length) return null;
   const record: Record<string, unknown> = {};
   // A loop is faster, and every checkout has such a record.

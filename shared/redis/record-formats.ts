@@ -4,14 +4,11 @@ import { defineRecord, type RecordFormat } from './record-format.js';
  * Formats of every record that both scripts and TypeScript write or read. This is their only definition: the loader
  * generates `pack_<name>{…}` and `--#parse <name>` of scripts from it (script-source.ts).
  *
- * Records survive an update, and processes of two versions share them during an update. A new field is added at the
- * end, beyond `least`, and is only written after every process can read it.
+ * Records survive an update, and processes of two versions share them during an update. So a change of a format needs
+ * another number (shared/domain/format.ts).
  */
 
-/**
- * state: see reservation-record.ts; line_no: 0 = reserved without waiting; reduced: see `Reduced` there. Versions
- * before December 2026 cannot read a record with `reduced`.
- */
+/** state: see reservation-record.ts; line_no: 0 = reserved without waiting; reduced: see `Reduced` there */
 export const RESERVATION = defineRecord('reservation', [
   'state',
   'user',
@@ -49,11 +46,11 @@ export const COMPLETED = defineRecord(
   ['reservation_id', 'order_id', 'due:int', 'ticket_key', 'durability', 'code:int?', 'terms:int'],
   { begin: 'C|' },
 );
-/** Response of an idempotency record: a place. Versions before November 2026 omitted the last fields. */
+/** Response of an idempotency record: a place. */
 export const QUEUED = defineRecord(
   'queued',
   ['position:int', 'queue_size:int', 'ticket_key', 'pace:int?', 'presence_ms:int', 'place_id'],
-  { begin: 'Q|', least: 3 },
+  { begin: 'Q|' },
 );
 
 /** First line of a packed journal entry: the values that its promises share. */

@@ -83,8 +83,7 @@ function assertConsistent(
   const differs = (why: string) => new BucketsDiffer(`${product}, bucket ${bucket}: ${why}; nothing was written`);
   if (movedOut < known) throw differs(`Redis has its transfers up to ${movedOut}, Postgres up to ${known}`);
   const last = gave.at(-1)?.[0] ?? 0;
-  if (movedOut > known && last !== movedOut)
-    throw differs(`a process of an earlier version made transfer ${movedOut}, and its units are unknown`);
+  if (movedOut > known && last !== movedOut) throw differs(`the units of transfer ${movedOut} are unknown`);
   // A refilled bucket gets its codes from its transfers, so each transfer of a pool must be known.
   const remembered = gave.filter(([out]) => out > known).length;
   if (copy.type === 'pool' && remembered < movedOut - known)

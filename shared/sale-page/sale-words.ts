@@ -1,8 +1,8 @@
 import type { SalePhase } from '../domain/phase.js';
 import { fill, type Texts } from './texts.js';
 
-/** What anyone may know of a sale. Missing fields: the server is an older version. */
-type Facts = { starts_at: string; ends_at: string | null; has_line?: boolean; sold_out?: boolean };
+/** What anyone may know of a sale. */
+type Facts = { starts_at: string; ends_at: string | null; has_line: boolean; sold_out: boolean };
 
 /** `button`: its label, and whether it can be pressed; null = there is nothing to press. */
 export type SaleWords = { headline: string; detail: string; button: { label: string; enabled: boolean } | null };
@@ -25,7 +25,7 @@ export function saleWords(phase: SalePhase, sale: Facts, texts: Texts, time: (is
   // With a line, no unit can return soon. Without one, a unit may become free.
   if (sale.sold_out)
     return { headline: texts.soldOut, detail: sale.has_line ? texts.soldOutFinal : texts.soldOutDetail, button: null };
-  const open = sale.has_line === false ? texts.openNoLine : texts.openDetail;
+  const open = sale.has_line ? texts.openDetail : texts.openNoLine;
   const detail = sale.ends_at ? `${open} ${fill(texts.endsAt, { time: time(sale.ends_at) })}` : open;
   return { headline: texts.open, detail, button: { label: texts.buy, enabled: true } };
 }

@@ -453,7 +453,7 @@ test('a browser whose database cannot be used keeps everything in the other stor
   expect(await store.getItem('name')).toBeNull();
 });
 
-test('the client finds values that an earlier version kept in the other store', async () => {
+test('the client finds values that only the other store has, because the database had failed', async () => {
   const opening = { result: {} } as Record<string, unknown>;
   const empty = { get: () => ({ result: undefined }), put: () => ({}), delete: () => ({}) };
   opening.result = {

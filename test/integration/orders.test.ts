@@ -123,17 +123,6 @@ describe('Postgres', () => {
     await store.persist(store.persistWith());
     expect(await rowOf(promoted)).toMatchObject({ status: 'reserved', stacking: 'exclusive' });
   });
-
-  test('does not count what an older version has written', async () => {
-    const [one, other] = [await open(EXCLUSIVE), await open(EXCLUSIVE)];
-    const first = await use(one);
-    await store.persist();
-    await store.sql.query('update redemptions set stacking = null where redemption_id = $1', [first]);
-    await forget();
-    const second = await use(other);
-    await store.persist();
-    expect((await rowOf(second))?.status).toBe('reserved');
-  });
 });
 
 describe('a Redis that is filled from Postgres', () => {

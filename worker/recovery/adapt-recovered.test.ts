@@ -218,7 +218,7 @@ describe('adaptEntries', () => {
   });
 
   it('rejects leaving a place that Postgres does not have', () => {
-    const left = raw({ kind: 'left', user: 'bob', line: '9', ending: 'left', at: '1000', trace: '' });
+    const left = raw({ kind: 'left', user: 'bob', line: '9', ending: 'left', reason: '', at: '1000', trace: '' });
     expect(adapt([left], nothingKnown()).reasons).toEqual(['Postgres has no place in line with this number']);
   });
 });

@@ -11,20 +11,15 @@ import {
 } from '../../../shared/domain/ids.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 
-/**
- * Content of a ticket: the user, the campaign, and the place or unit by the id that its reservation has or will have.
- * `reservation` null = a ticket of an earlier version, valid for every reservation of the user.
- */
-export type Ticket = { campaignNo: CampaignNo; user: UserId; reservation: ReservationId | null };
+/** Content of a ticket: user, campaign, and the place or unit by the id that its reservation has or will have. */
+export type Ticket = { campaignNo: CampaignNo; user: UserId; reservation: ReservationId };
 
 const MAC_BYTES = 16;
 /** Number of characters of a reservation id before the campaign number. */
 const RESERVATION_PREFIX = 28;
 
-/**
- * `<campaign number>-<first digits of the reservation id>`. An earlier version reads the number and ignores the rest.
- */
-const SUBJECT = /^([0-9a-z]{1,7})(?:-([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4}))?$/;
+/** `<campaign number>-<first digits of the reservation id>` */
+const SUBJECT = /^([0-9a-z]{1,7})-([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})$/;
 
 /**
  * Signs and verifies tickets: `<key id>.<campaign number>-<reservation>.<user>.<mac>`. The number is in base 36, the
@@ -44,13 +39,12 @@ export class Tickets {
 
   /**
    * Returns the ticket of a place or unit.
-   * @param reservation null = for a replay of a response from an earlier version
    * @param keyId the key that signed the first response; if it is retired, the current key signs
    */
-  sign(campaignNo: number, user: string, reservation: string | null, keyId: string): string {
+  sign(campaignNo: number, user: string, reservation: string, keyId: string): string {
     const id = this.#byId.has(keyId) ? keyId : this.signingKeyId;
-    const place = reservation === null ? '' : `-${reservation.slice(0, RESERVATION_PREFIX).replaceAll('-', '')}`;
-    const payload = `${id}.${campaignNo.toString(36)}${place}.${Buffer.from(user).toString('base64url')}`;
+    const place = reservation.slice(0, RESERVATION_PREFIX).replaceAll('-', '');
+    const payload = `${id}.${campaignNo.toString(36)}-${place}.${Buffer.from(user).toString('base64url')}`;
     return `${payload}.${mac(this.#byId.get(id) as KeyObject, payload).toString('base64url')}`;
   }
 
@@ -67,8 +61,7 @@ export class Tickets {
     const [, no, ...parts] = SUBJECT.exec(subject) ?? [];
     if (no === undefined || !EXTERNAL_ID_PATTERN.test(userId)) return null;
     const campaignNo = Number.parseInt(no, 36) as CampaignNo;
-    const reservation = parts[0] === undefined ? null : reservationIdOf(parts.join('-'), campaignNo);
-    return { campaignNo, user: userId as UserId, reservation };
+    return { campaignNo, user: userId as UserId, reservation: reservationIdOf(parts.join('-'), campaignNo) };
   }
 
   /** Returns the ticket of a request; null = none. @throws Problem 401 if the ticket is not valid */
@@ -93,7 +86,7 @@ const TICKET_CHALLENGE = { 'WWW-Authenticate': 'Ticket realm="doorbuster"' };
 
 /** Whether the ticket is valid for a reservation. @param reservation "" = none yet */
 export function isFor({ reservation: own }: Ticket, reservation: string): boolean {
-  return own === null || reservation === '' || own === reservation;
+  return reservation === '' || own === reservation;
 }
 
 function mac(key: KeyObject, payload: string): Buffer {

@@ -251,13 +251,6 @@ describe('the ticket of a place in line', () => {
     expect(await replay(strangers)).toMatchObject({ ticketKey: null, reservationId: null });
     expect(await replay(anns)).toMatchObject({ ticketKey: 't1', reservationId: place });
   });
-
-  it('is in a record of an earlier version without the place', () => {
-    const early = { kind: 'queued', position: 2, queueSize: 5, ticketKey: 't1', reservationId: null };
-    expect(decodeIdempotencyRecord('Q|2|5|t1')).toEqual({ ...early, paceMs: null, presenceMs: 0 });
-    expect(decodeIdempotencyRecord('Q|2|5|t1|800')).toEqual({ ...early, paceMs: 800, presenceMs: 0 });
-    expect(decodeIdempotencyRecord('Q|2|5|t1||9000')).toEqual({ ...early, paceMs: null, presenceMs: 9_000 });
-  });
 });
 
 test('refuses another key of a waiting shopper who has used too many, and replays those that were answered', async () => {
