@@ -50,10 +50,6 @@ try {
     print(`${String(rows).padStart(12)} rows  ${name}`),
   );
   failed = 'Postgres was restored, but the rest failed; repeat the command with --replace';
-  if (manifest.migration !== (await newestMigration())) {
-    const applied = await migrateToLatest(databaseUrl);
-    print(`Migrated: ${applied.join(', ')}.`);
-  }
   print('Postgres was restored.');
   process.exitCode = await finish(redis);
 } catch (error) {
@@ -68,15 +64,13 @@ process.exit();
 /** Brings an empty database to the schema of the backup. @throws RestoreRefused */
 async function prepareSchema(database: Database, databaseUrl: string, { migration }: Manifest): Promise<void> {
   const newest = await newestMigration();
-  if (migration > newest) {
-    throw new RestoreRefused(
-      `the backup has the migration ${migration}, which this version lacks; use a later version`,
-    );
+  if (migration !== newest) {
+    throw new RestoreRefused(`the backup has the migration ${migration}, and this version ${newest}`);
   }
   const found = await readMigration(database);
   if (found === null) {
-    await migrateToLatest(databaseUrl, migration);
-    print(`The empty database got its schema, up to ${migration}.`);
+    await migrateToLatest(databaseUrl);
+    print('The empty database got its schema.');
     return;
   }
   if (found !== migration) {

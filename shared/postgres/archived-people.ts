@@ -29,7 +29,7 @@ const ASKED = `select c.campaign_id, a.user_id, a.nth
 
 /**
  * Reads users of closed campaigns. Each part of a statement repeats the condition of the partial index that serves it
- * (migrations/0014): one index has the rows that take units, another has the released and expired rows.
+ * (migrations/schema): one index has the rows that take units, another has the released and expired rows.
  */
 export class ArchivedPeople {
   constructor(readonly database: Database) {}

@@ -7,19 +7,17 @@ import pg from 'pg';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
-type Migration = Knex.Migration & { config?: { transaction: boolean } };
+const nameOf = (file: string): string => file.replace(/\.(ts|js)$/, '');
 
 /** Names migrations without the file extension, so that a source and its compiled file are the same migration. */
-const migrationSource = (upTo?: string): Knex.MigrationSource<string> => ({
+const migrationSource: Knex.MigrationSource<string> = {
   async getMigrations() {
     const files = await readdir(FOLDER);
-    const all = files.filter((file) => /^\d{4}_\w+\.(ts|js)$/.test(file)).sort();
-    return upTo === undefined ? all : all.filter((file) => nameOf(file) <= upTo);
+    return files.filter((file) => /^\d{4}_\w+\.(ts|js)$/.test(file)).sort();
   },
   getMigrationName: nameOf,
   getMigration: async (file) => {
-    const migration = (await import(pathToFileURL(join(FOLDER, file)).href)) as Migration;
-    if (migration.config?.transaction === false) return migration;
+    const migration = (await import(pathToFileURL(join(FOLDER, file)).href)) as Knex.Migration;
     return {
       ...migration,
       up: async (database) => {
@@ -28,13 +26,11 @@ const migrationSource = (upTo?: string): Knex.MigrationSource<string> => ({
       },
     };
   },
-});
-
-const nameOf = (file: string): string => file.replace(/\.(ts|js)$/, '');
+};
 
 /** The name of the newest migration of this version. */
 export async function newestMigration(): Promise<string> {
-  return nameOf(String((await migrationSource().getMigrations([])).at(-1)));
+  return nameOf(String((await migrationSource.getMigrations([])).at(-1)));
 }
 
 /** Number of the advisory lock. Any number works that no other code uses. */
@@ -48,12 +44,10 @@ const UNLIMITED = 'set local statement_timeout = 0; set local idle_in_transactio
  * Applies missing migrations. Concurrent calls wait for each other by an advisory lock of a transaction, which is
  * released when its process dies, and which a pooler in transaction mode keeps on one connection. The lock of knex is a
  * row that would survive a killed process, so it is released while this lock is held.
- * Afterwards it partitions `redemptions`.
- * @param upTo the name of the last migration to apply; left out: all of them
  * @returns the names of the migrations that were applied
  * @throws when the lock is lost, because another process may hold it by then; the running migration is rolled back
  */
-export async function migrateToLatest(databaseUrl: string, upTo?: string): Promise<string[]> {
+export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
   const lock = new pg.Client(databaseUrl);
   const lost = new Promise<never>((_, reject) => {
     lock.on('error', (error) => reject(new Error(`the migration lock was lost: ${error.message}`)));
@@ -64,7 +58,7 @@ export async function migrateToLatest(databaseUrl: string, upTo?: string): Promi
   const database = knex({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 2 } });
   try {
     while (!(await beginLocked(lock))) await sleep(RETRY_MS);
-    return await Promise.race([migrate(database, upTo), lost]);
+    return await Promise.race([migrate(database), lost]);
   } finally {
     await Promise.all([database.destroy(), lock.end()]);
   }
@@ -86,16 +80,8 @@ async function beginLocked(client: pg.Client): Promise<boolean> {
   return isTaken;
 }
 
-async function migrate(database: Knex, upTo?: string): Promise<string[]> {
+async function migrate(database: Knex): Promise<string[]> {
   await database.migrate.forceFreeMigrationsLock(TABLE);
-  const [, applied] = (await database.migrate.latest({ migrationSource: migrationSource(upTo), ...TABLE })) as [
-    number,
-    string[],
-  ];
-  if (upTo === undefined)
-    await database.transaction(async (transaction) => {
-      await transaction.raw(UNLIMITED);
-      await transaction.raw('select redemptions_partition()');
-    });
+  const [, applied] = (await database.migrate.latest({ migrationSource, ...TABLE })) as [number, string[]];
   return applied.map(nameOf);
 }

@@ -130,7 +130,9 @@ describe('a change that is forgotten on a page or in a document', () => {
 });
 
 test('no migration is forgotten: each column of the terms is made by one', () => {
-  const migrations = readdirSync(join(projectRoot(), 'migrations')).map((name) => read(`migrations/${name}`));
+  const migrations = readdirSync(join(projectRoot(), 'migrations/schema')).map((name) =>
+    read(`migrations/schema/${name}`),
+  );
   const details = { name: '', timeZone: 'UTC', discount: null };
   const columns = Object.keys(storedTerms({ ...termsOfFields({}), ...details }));
   expect(columns.filter((column) => !migrations.some((text) => new RegExp(`\\b${column}\\b`).test(text)))).toEqual([]);

@@ -1,9 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { uuidv7 } from 'uuidv7';
-import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import type { TestCampaign } from '../harness/campaign.js';
-import { createTestDatabase } from '../harness/engines.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
@@ -67,22 +65,4 @@ test('a price is kept when it changes only, and one that comes later is not that
   ]);
   expect(rows).toEqual([{ amount: 5, currency: 'JPY' }]);
   expect(revenues(await minutes.read(campaign.terms.id, FROM, TO))).toEqual([['10:00', null, null]]);
-});
-
-test('campaigns of the version before have had the price that they have', async () => {
-  const { url, client } = await createTestDatabase(null);
-  await migrateToLatest(url, '0052_create_push_subscriptions');
-  await client.query(
-    `insert into campaigns (campaign_id, product_id, name, type, total_limit, per_user_limit, max_qty, starts_at, time_zone,
-       hold_seconds, waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
-     select gen_random_uuid(), p, 'a', 'shared', 9, 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false,
-       rules::jsonb, 'open' from (values ('with', '{"branding": {"price": {"amount": 700, "currency": "EUR"}}}'),
-       ('without', '{"branding": null}')) v(p, rules)`,
-  );
-  await migrateToLatest(url);
-  const { rows } = await client.query(
-    `select product_id, amount::int, currency, since = '-infinity' as always
-     from campaign_prices join campaigns using (campaign_id)`,
-  );
-  expect(rows).toEqual([{ product_id: 'with', amount: 700, currency: 'EUR', always: true }]);
 });

@@ -1,28 +1,3 @@
-import type { Knex } from 'knex';
-
-/**
- * The history of a sale: a row for each of its minutes, which triggers on `redemptions` and `waiting_tickets` keep in
- * the transaction that changes those rows. So each change counts once, whichever program makes it and however often it
- * is repeated. What a row counts follows from the row alone (`redemption_minutes`), so an update adds what the new row
- * counts and takes away what the old one counted.
- *
- * Campaigns that exist are listed in `sale_minutes_pending`. The worker counts their rows step by step
- * (`fill_sale_minutes`). Until then the triggers count the rows up to those steps, and reads count the rows themselves
- * (`sale_minutes_of_rows`).
- */
-export async function up(knex: Knex): Promise<void> {
-  await knex.raw(`
-    set local lock_timeout = '5s';
-    select 1 from journal_cursor for update;
-    ${TABLES}
-    ${DEFINITIONS}
-    ${TRIGGER_FUNCTIONS}
-    ${FILL}
-    ${TRIGGERS}
-    insert into sale_minutes_pending (campaign_id) select campaign_id from campaigns;
-  `);
-}
-
 const COUNTS = ['reserved', 'joined', 'promoted', 'paid', 'paid_units', 'expired', 'released', 'refunded'];
 /** The counts that follow from redemptions; `joined` follows from the line. */
 const OF_REDEMPTIONS = COUNTS.filter((name) => name !== 'joined');
@@ -254,51 +229,23 @@ const FILL = `
 `;
 
 /**
- * The triggers run after `redemptions_taken_…`, which refuses rows of campaigns that do not exist: triggers run in the
- * order of their names.
+ * The history of a sale: a row for each of its minutes, which triggers on `redemptions` and `waiting_tickets` keep in
+ * the transaction that changes those rows. So each change counts once, whichever program makes it and however often it
+ * is repeated. What a row counts follows from the row alone (`redemption_minutes`), so an update adds what the new row
+ * counts and takes away what the old one counted.
+ *
+ * Campaigns whose rows a repair has changed are listed in `sale_minutes_pending`. The worker counts their rows step by
+ * step (`fill_sale_minutes`). Until then the triggers count the rows up to those steps, and reads count the rows
+ * themselves (`sale_minutes_of_rows`).
  */
-const TRIGGERS = `
-  create function redemptions_add_minute_triggers(target regclass) returns void language plpgsql as $$
-  begin
-    execute format('create trigger redemptions_timeline_insert after insert on %s
-      referencing new table as new_rows for each statement execute function redemptions_count_minutes()', target);
-    execute format('create trigger redemptions_timeline_update after update on %s
-      referencing old table as old_rows new table as new_rows for each statement execute function redemptions_count_minutes()', target);
-    execute format('create trigger redemptions_timeline_delete after delete on %s
-      referencing old table as old_rows for each statement execute function redemptions_count_minutes()', target);
-  end $$;
-
-  create or replace function redemptions_add_triggers(target regclass) returns void language plpgsql as $$
-  begin
-    execute format('create trigger redemptions_taken_insert after insert on %s
-      referencing new table as new_rows for each statement execute function redemptions_count_taken()', target);
-    execute format('create trigger redemptions_taken_update after update on %s
-      referencing old table as old_rows new table as new_rows for each statement execute function redemptions_count_taken()', target);
-    execute format('create trigger redemptions_taken_delete after delete on %s
-      referencing old table as old_rows for each statement execute function redemptions_count_taken()', target);
-    execute format('create trigger redemptions_orders_insert after insert on %s
-      referencing new table as new_rows for each statement execute function redemptions_check_orders()', target);
-    execute format('create trigger redemptions_orders_update after update on %s
-      referencing new table as new_rows for each statement execute function redemptions_check_orders()', target);
-    perform redemptions_add_minute_triggers(target);
-  end $$;
-
-  do $$
-  declare target regclass;
-  begin
-    for target in select 'redemptions'::regclass union all
-      select inhrelid::regclass from pg_inherits where inhparent = 'redemptions'::regclass
-    loop
-      perform redemptions_add_minute_triggers(target);
-    end loop;
-  end $$;
-
+export const MINUTES = `
+  ${TABLES}
+  ${DEFINITIONS}
+  ${TRIGGER_FUNCTIONS}
+  ${FILL}
   create trigger waiting_tickets_minutes_insert after insert on waiting_tickets
     referencing new table as new_rows for each statement execute function waiting_tickets_count_minutes();
   create trigger waiting_tickets_minutes_delete after delete on waiting_tickets
     referencing old table as old_rows for each statement execute function waiting_tickets_count_minutes();
+  select redemptions_add_triggers('redemptions'), redemptions_add_triggers('redemptions_shared');
 `;
-
-export async function down(): Promise<void> {
-  throw new Error('migrations go forward only');
-}
