@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { serviceVersion } from '../shared/config/project-root.js';
-import { inspectRedis } from '../shared/datastores/connect.js';
+import { inspectEngines } from '../shared/datastores/connect.js';
 import { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -41,7 +41,7 @@ import { waitingRoomModule } from './waiting-room/waiting-room.module.js';
  * @throws UnsuitableRedis when Redis is set up in a way that loses promises
  */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  await inspectRedis(config, log);
+  await inspectEngines(config, log);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
 }
 

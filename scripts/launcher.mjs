@@ -70,7 +70,7 @@ export class Launcher {
     await refuseWrongConfig(this.#root, ownEnv);
     const { postgresUrl, redisUrl } = await this.#startEngines(settings, secrets);
     const serviceEnv = { ...ownEnv, REDIS_URL: redisUrl, DATABASE_URL: postgresUrl };
-    await this.#migrate(serviceEnv);
+    await this.#migrate({ ...serviceEnv, ...ownEngines(settings) });
     await this.#startServices(settings, serviceEnv);
     if (settings.withDemo) await this.#makeDemo(settings, keys.ADMIN_API_KEYS);
     this.#terminal.print(
@@ -169,8 +169,8 @@ export class Launcher {
       runNpm(this.#root, ['run', 'migrate', '--silent'], {
         env,
         limitMs: MIGRATE_LIMIT_MS,
-        failure: 'The migrations failed',
-        remedy: 'See the lines above; the data are as they were before the failing migration.',
+        failure: 'The schema could not be made',
+        remedy: 'See the lines above; the data are as they were before.',
       });
     await this.#terminal.step('migrating', work, () => 'migrated');
   }
@@ -233,6 +233,17 @@ export class Launcher {
     const work = () => createDemoCampaigns(addressOf(settings), secretOf(adminKeys));
     await this.#terminal.step('making the demo campaigns', work, (outcome) => `demo campaigns ${outcome}`);
   }
+}
+
+/**
+ * Names the folder of the data for each engine that is ours, so that `npm run migrate` prints how to move it aside.
+ * @param {Settings} settings
+ */
+function ownEngines({ dataDir, redisUrl, databaseUrl }) {
+  return {
+    ...(databaseUrl ? {} : { DOORBUSTER_OWN_POSTGRES: dataDir }),
+    ...(redisUrl ? {} : { DOORBUSTER_OWN_REDIS: dataDir }),
+  };
 }
 
 /** @param {string} dataDir */

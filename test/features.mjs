@@ -78,7 +78,7 @@ export const FEATURES = {
   'loadtest/artillery/': ['loadtest/artillery-files'],
   'loadtest/plan/': ['loadtest/plan'],
   'lua/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/line', 'integration/scripts/'],
-  'migrations/': ['e2e/flash-sale', 'integration/schema', 'integration/persist'],
+  'migrations/': ['e2e/flash-sale', 'e2e/formats', 'integration/schema', 'integration/persist'],
   'pages/admin/': [
     'e2e/operator-page',
     'e2e/operator-support',

@@ -1,5 +1,5 @@
 import type { Config } from '../shared/config/config.js';
-import { inspectRedis } from '../shared/datastores/connect.js';
+import { inspectEngines } from '../shared/datastores/connect.js';
 import { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { postMetrics } from '../shared/observability/post-metrics.js';
@@ -27,7 +27,7 @@ import { Sweeps } from './sweeps/sweeps.js';
  * what adds jobs first, then jobs, then the publisher and the datastores.
  */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
-  await inspectRedis(config, log);
+  await inspectEngines(config, log);
   const life = new Lifecycle(log);
   const core = await connect(config, log, life);
   const { name, metrics, clock, shards } = core;

@@ -1,3 +1,5 @@
+import { FORMAT } from '../../shared/domain/format.js';
+
 /** What all processes agree on: the shards, the journal of each and its histories, and the regions. */
 export const JOURNAL = `
   create table installation (
@@ -6,9 +8,11 @@ export const JOURNAL = `
     map_version bigint not null default 0,
     left_shards smallint,
     region text,
-    region_epoch bigint
+    region_epoch bigint,
+    format smallint not null
   );
   comment on table installation is 'what all processes must agree on';
+  comment on column installation.format is 'number of the stored formats (shared/domain/format.ts)';
   comment on column installation.shards is 'SHARDS; npm run reshard changes it';
   comment on column installation.map_version is 'grows whenever a campaign moves to another shard';
   comment on column installation.left_shards is 'the number before, until its campaigns have been removed from Redis';
@@ -103,6 +107,6 @@ export const JOURNAL = `
   create index region_transfers_open on region_transfers (updated_at)
     where status in ('leaving', 'in_transit', 'returning');
 
-  insert into installation default values;
+  insert into installation (format) values (${FORMAT});
   insert into journal_cursor (shard, last_id) values (0, '0-0');
 `;

@@ -3,16 +3,14 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { FORMAT } from '../domain/format.js';
 
 export const MANIFEST = 'manifest.json';
-export const FORMAT = 1;
 
 const manifestForm = z.object({
   format: z.literal(FORMAT),
   created_at: z.string(),
   service_version: z.string(),
-  /** The newest migration of the database. */
-  migration: z.string(),
   /** By shard: the last journal entry that the backup has. */
   journal: z.record(z.string(), z.string()),
   sequences: z.record(z.string(), z.string().nullable()),
@@ -51,7 +49,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
     throw new BadBackup(`${path} is not JSON`);
   }
   const parsed = manifestForm.safeParse(content);
-  if (!parsed.success) throw new BadBackup(`${path} is not a manifest of format ${FORMAT}`);
+  if (!parsed.success) throw new BadBackup(`${path} is not a manifest of format ${FORMAT}, which this version needs`);
   for (const { file, sha256 } of parsed.data.tables) {
     const found = existsSync(join(folder, file)) ? await digestOf(join(folder, file)) : 'missing';
     if (found !== sha256) throw new BadBackup(`${file} is ${found === 'missing' ? 'missing' : 'damaged'}`);

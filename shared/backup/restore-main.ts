@@ -4,13 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readEngineUrls } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
-import { migrateToLatest, newestMigration } from '../postgres/migrate.js';
+import { readFormat, requireFormat } from '../postgres/format.js';
+import { migrateToLatest } from '../postgres/migrate.js';
 import { Database } from '../postgres/pool.js';
 import { COPY_STATEMENT_MS, endWithReason } from './command.js';
-import { type Manifest, readManifest } from './manifest.js';
+import { readManifest } from './manifest.js';
 import { type RedisChoice, RedisOfRestore } from './redis-of-restore.js';
 import { RestoreRefused, readContents, restoreDatabase } from './restore-database.js';
-import { readMigration } from './tables.js';
 
 /** `npm run restore -- --from <folder>`: see scripts/restore.mjs. */
 const {
@@ -42,7 +42,7 @@ try {
     onError: () => {},
   });
   open.push(database);
-  await prepareSchema(database, databaseUrl, manifest);
+  await prepareSchema(database, databaseUrl);
   const redis = await RedisOfRestore.open(target, database);
   open.push(redis);
   redis.refuseWithout(choice as RedisChoice | undefined);
@@ -61,23 +61,14 @@ try {
 // The driver keeps a timer for each COPY until its time limit, although the COPY has ended.
 process.exit();
 
-/** Brings an empty database to the schema of the backup. @throws RestoreRefused */
-async function prepareSchema(database: Database, databaseUrl: string, { migration }: Manifest): Promise<void> {
-  const newest = await newestMigration();
-  if (migration !== newest) {
-    throw new RestoreRefused(`the backup has the migration ${migration}, and this version ${newest}`);
-  }
-  const found = await readMigration(database);
-  if (found === null) {
+/** Gives an empty database its schema. @throws RestoreRefused · ForeignFormat */
+async function prepareSchema(database: Database, databaseUrl: string): Promise<void> {
+  if ((await readFormat(database)) === null) {
     await migrateToLatest(databaseUrl);
     print('The empty database got its schema.');
     return;
   }
-  if (found !== migration) {
-    throw new RestoreRefused(
-      `the database has the migration ${found}, the backup ${migration}; restore into an empty database`,
-    );
-  }
+  await requireFormat(database);
   const { campaigns, reservations } = await readContents(database);
   if (campaigns > 0 && !replace) {
     throw new RestoreRefused(

@@ -52,17 +52,5 @@ export async function readSequences(client: Queryable): Promise<Sequences> {
   return Object.fromEntries(rows.map(({ name, last }) => [name, last]));
 }
 
-/** The name of the newest migration that the database has; null when it has no schema. */
-export async function readMigration(client: Queryable): Promise<string | null> {
-  const { rows: there } = await client.query<{ there: boolean }>(
-    "select to_regclass('public.schema_migrations') is not null as there",
-  );
-  if (!there[0]?.there) return null;
-  const { rows } = await client.query<{ name: string }>(
-    'select name from schema_migrations order by name desc limit 1',
-  );
-  return rows[0]?.name.replace(/\.(ts|js)$/, '') ?? null;
-}
-
 /** Quotes the name of a table or column, which COPY cannot take as a parameter. */
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;

@@ -6,9 +6,11 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { to as copyTo } from 'pg-copy-streams';
+import { FORMAT, foreignFormat } from '../domain/format.js';
+import { readFormat } from '../postgres/format.js';
 import type { Database } from '../postgres/pool.js';
-import { BadBackup, FORMAT, MANIFEST, type Manifest } from './manifest.js';
-import { quoted, readMigration, readSequences, readTables, type Table } from './tables.js';
+import { BadBackup, MANIFEST, type Manifest } from './manifest.js';
+import { quoted, readSequences, readTables, type Table } from './tables.js';
 
 export type WrittenTable = Manifest['tables'][number];
 type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
@@ -34,8 +36,9 @@ export async function writeBackup(
     // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
     await client.query('commit; begin transaction isolation level repeatable read, read only');
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
-    const migration = await readMigration(client);
-    if (migration === null) throw new BadBackup('the database has no schema yet: run npm run migrate');
+    const format = await readFormat(client);
+    if (format === null) throw new BadBackup('the database has no schema yet: run npm run migrate');
+    if (format !== FORMAT) throw new BadBackup(foreignFormat('Postgres', format));
     const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
       'select shard, last_id from journal_cursor',
     );
@@ -49,7 +52,6 @@ export async function writeBackup(
       format: FORMAT,
       created_at: new Date().toISOString(),
       service_version: serviceVersion,
-      migration,
       journal: Object.fromEntries(cursors.map(({ shard, last_id }) => [String(shard), last_id])),
       sequences: await readSequences(client),
       tables,

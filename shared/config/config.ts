@@ -100,19 +100,25 @@ const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).to
 const makeSigningKey = (): SigningKey => ({ id: 'made', key: createSecretKey(randomBytes(MIN_SIGNING_BYTES)) });
 
 /** `databaseReadUrl`: null = no replica. */
-export type EngineUrls = { redis: RedisTarget; databaseUrl: string; databaseReadUrl: string | null };
+export type EngineUrls = {
+  redis: RedisTarget;
+  shards: ShardCount;
+  databaseUrl: string;
+  databaseReadUrl: string | null;
+};
 
 /**
  * Reads only the addresses of Redis and Postgres, for a command that needs nothing else.
  * @throws ConfigError
  */
 export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): EngineUrls {
-  const { REDIS_URL, DATABASE_URL, DATABASE_READ_URL } = ENVIRONMENT;
+  const { REDIS_URL, SHARDS, DATABASE_URL, DATABASE_READ_URL } = ENVIRONMENT;
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const parsed = z.object({ REDIS_URL, DATABASE_URL, DATABASE_READ_URL }).safeParse(given);
+  const parsed = z.object({ REDIS_URL, SHARDS, DATABASE_URL, DATABASE_READ_URL }).safeParse(given);
   if (!parsed.success) throw new ConfigError(valueProblems(parsed.error.issues, given));
   const { data } = parsed;
-  return { redis: data.REDIS_URL, databaseUrl: data.DATABASE_URL, databaseReadUrl: data.DATABASE_READ_URL ?? null };
+  const { REDIS_URL: redis, SHARDS: shards, DATABASE_URL: databaseUrl } = data;
+  return { redis, shards, databaseUrl, databaseReadUrl: data.DATABASE_READ_URL ?? null };
 }
 
 type Given = Record<string, string | undefined>;

@@ -1,7 +1,9 @@
 import type { Config } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
+import { ForeignFormat } from '../errors/faults.js';
 import type { Lifecycle } from '../observability/lifecycle.js';
 import type { Log } from '../observability/log.js';
+import { requireFormat } from '../postgres/format.js';
 import { Database, type PoolOptions } from '../postgres/pool.js';
 import { requireRedis } from '../redis/require-redis.js';
 
@@ -11,13 +13,29 @@ export type OpenPool = (
 ) => Database;
 
 /**
- * Checks the configuration of Redis before a process starts, if Redis is reachable.
- * @throws UnsuitableRedis when Redis is configured in a way that loses promises
+ * Checks the engines before a process starts, as far as they are reachable.
+ * @throws UnsuitableRedis when Redis is configured in a way that loses promises, or has data of another format
+ * @throws ForeignFormat when Postgres has data of another format
  */
-export async function inspectRedis(config: Config, log: Log): Promise<void> {
-  const found = await requireRedis(config.redis, config);
+export async function inspectEngines(config: Config, log: Log): Promise<void> {
+  const [found] = await Promise.all([requireRedis(config.redis, config), inspectPostgres(config.databaseUrl)]);
   if (found) log.info({ protection: found.protection }, found.summary);
   for (const warning of found?.warnings ?? []) log.warn(warning);
+}
+
+/** Checks the format of the database, if Postgres is reachable. @throws ForeignFormat */
+async function inspectPostgres(url: string): Promise<void> {
+  const database = new Database({
+    ...{ url, name: 'doorbuster-format', connections: 1, statementMs: LIMITS.postgresConnectMs },
+    ...{ connectMs: LIMITS.postgresConnectMs, onError: () => {} },
+  });
+  try {
+    await requireFormat(database);
+  } catch (error) {
+    if (error instanceof ForeignFormat) throw error;
+  } finally {
+    await database.close();
+  }
 }
 
 /**

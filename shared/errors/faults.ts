@@ -1,3 +1,5 @@
+import { foreignFormat, type StoringEngine } from '../domain/format.js';
+
 /** Redis or Postgres cannot be used at the moment: it is away, hangs or is full. Callers get 503 and may retry. */
 export class EngineUnavailable extends Error {
   override readonly name = 'EngineUnavailable';
@@ -47,5 +49,17 @@ export class PostgresBehind extends Error {
         ? `Postgres lacks the campaign of ${productId}`
         : `Postgres lacks a restock of ${productId}: its total is ${totals.postgres}, that of Redis ${totals.redis}`;
     super(`${lacking}; run npm run reconcile -- --after-restore`);
+  }
+}
+
+/** An engine has data of another format. The process must not start, and changes nothing. */
+export class ForeignFormat extends Error {
+  override readonly name = 'ForeignFormat';
+  /** @param found the format of the data; 0 = they have no number */
+  constructor(
+    readonly engine: StoringEngine,
+    readonly found: number,
+  ) {
+    super(foreignFormat(engine, found));
   }
 }

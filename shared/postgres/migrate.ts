@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { requireFormat } from './format.js';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
@@ -28,11 +29,6 @@ const migrationSource: Knex.MigrationSource<string> = {
   },
 };
 
-/** The name of the newest migration of this version. */
-export async function newestMigration(): Promise<string> {
-  return nameOf(String((await migrationSource.getMigrations([])).at(-1)));
-}
-
 /** Number of the advisory lock. Any number works that no other code uses. */
 const MIGRATION_LOCK = 7_102_002;
 const RETRY_MS = 100;
@@ -45,6 +41,7 @@ const UNLIMITED = 'set local statement_timeout = 0; set local idle_in_transactio
  * released when its process dies, and which a pooler in transaction mode keeps on one connection. The lock of knex is a
  * row that would survive a killed process, so it is released while this lock is held.
  * @returns the names of the migrations that were applied
+ * @throws ForeignFormat when the database has data of another format; then nothing is changed
  * @throws when the lock is lost, because another process may hold it by then; the running migration is rolled back
  */
 export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
@@ -58,6 +55,7 @@ export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
   const database = knex({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 2 } });
   try {
     while (!(await beginLocked(lock))) await sleep(RETRY_MS);
+    await requireFormat(lock);
     return await Promise.race([migrate(database), lost]);
   } finally {
     await Promise.all([database.destroy(), lock.end()]);

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { FORMAT } from '../domain/format.js';
 import { ContractError } from '../errors/faults.js';
 import { keys } from './keys.js';
 
@@ -20,7 +21,7 @@ export async function readEpoch(redis: Redis): Promise<Epoch | null> {
 
 /** Writes the epoch, which puts a filled Redis into service. */
 export async function writeEpoch(redis: Redis, epoch: Epoch): Promise<void> {
-  await redis.set(keys.epoch, encodeEpoch(epoch));
+  await redis.mset(keys.format, FORMAT, keys.epoch, encodeEpoch(epoch));
 }
 
 /** Removes the epoch, which takes Redis out of service until it is filled. */

@@ -3,7 +3,7 @@ import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.j
 /** Owner of the idempotency keys of operators; no user has this id. */
 export const OPERATORS = '';
 
-/** Version of the layout below. A change of the format of any record needs the next one. */
+/** Separates the keys of Doorbuster from others. */
 const PREFIX = 'db1';
 
 /**
@@ -11,6 +11,7 @@ const PREFIX = 'db1';
  * docs/redis-keys.md from this table, and a test compares both.
  */
 export const KEY_DOCS = {
+  format: 'string · number of the stored formats (shared/domain/format.ts), written before anything else.',
   epoch: 'string · generation and server of the history that this Redis continues; an empty Redis has none.',
   filler:
     'string · token of the worker that fills Redis, until 60 s after its last write; only while there is no epoch.',
@@ -67,6 +68,7 @@ export const KEY_DOCS = {
 } as const;
 
 export const keys = {
+  format: `${PREFIX}:format`,
   epoch: `${PREFIX}:epoch`,
   filler: `${PREFIX}:filler`,
   journal: `${PREFIX}:journal`,

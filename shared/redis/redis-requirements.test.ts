@@ -84,6 +84,8 @@ describe('inspectRedis', () => {
           .map((pair) => `${pair.join(':')}\r\n`)
           .join('')}`,
       config,
+      get: async () => null,
+      exists: async () => 0,
     }) as unknown as Redis;
 
   it('takes a CONFIG that is refused for unknown', async () => {

@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import { foreignFormat } from '../domain/format.js';
+import { readForeignFormat } from './format.js';
 
 /** The first version with XADD <generation>-*, where Redis numbers the entries of a generation. */
 const OLDEST_VERSION = [7, 0] as const;
@@ -27,12 +29,14 @@ export type RedisSetup = {
 
 /** Inspects Redis through INFO, which managed services allow, and CONFIG GET, which many of them refuse. */
 export async function inspectRedis(redis: Redis, requirements: RedisRequirements): Promise<RedisSetup> {
-  const [info, appendfsync, fullCoverage] = await Promise.all([
+  const [foreign, info, appendfsync, fullCoverage] = await Promise.all([
+    readForeignFormat(redis),
     redis.info(),
     readSetting(redis, 'appendfsync'),
     requirements.onCluster ? readSetting(redis, 'cluster-require-full-coverage') : null,
   ]);
-  return judgeRedis(parseInfo(info), { appendfsync, fullCoverage }, requirements);
+  const setup = judgeRedis(parseInfo(info), { appendfsync, fullCoverage }, requirements);
+  return foreign === null ? setup : { ...setup, problems: [foreignFormat('Redis', foreign), ...setup.problems] };
 }
 
 /** What CONFIG GET returns; null = unknown, because managed services refuse it. */

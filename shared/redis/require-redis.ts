@@ -1,5 +1,7 @@
 import { type ShardCount, shardPrefix } from '../domain/shards.js';
+import { ForeignFormat } from '../errors/faults.js';
 import { connectForCommands } from './connections.js';
+import { readForeignFormat } from './format.js';
 import { inspectRedis, isClusterNode, type RedisRequirements, type RedisSetup } from './redis-requirements.js';
 import type { RedisTarget } from './redis-target.js';
 
@@ -24,13 +26,8 @@ export async function requireRedis(
 ): Promise<RedisSetup | null> {
   await requireCluster(target);
   const onCluster = target.kind === 'cluster';
-  const namespace = onCluster ? target.namespace : '';
-  // The shards of a single server are all there.
-  const prefixes = Array.from({ length: onCluster ? shards : 1 }, (_, i) =>
-    shardPrefix(i, shards, onCluster, namespace),
-  );
   const found = await Promise.all(
-    prefixes.map((prefix) => setupOf(target, prefix, { production, waitReplicas, onCluster })),
+    prefixesOf(target, shards).map((prefix) => setupOf(target, prefix, { production, waitReplicas, onCluster })),
   );
   const setups = [...new Map(found.flatMap((one) => (one ? [[one.address, one]] : []))).values()];
   const [first] = setups;
@@ -40,6 +37,21 @@ export async function requireRedis(
   const problems = named('problems');
   if (problems.length > 0) throw new UnsuitableRedis(problems.join('\n'));
   return { ...first, problems, warnings: named('warnings') };
+}
+
+/**
+ * Checks only the format of the data in each shard that replies.
+ * @throws ForeignFormat
+ */
+export async function requireRedisFormat(target: RedisTarget, shards: ShardCount): Promise<void> {
+  const found = await Promise.all(prefixesOf(target, shards).map((prefix) => ask(target, prefix, readForeignFormat)));
+  const foreign = found.find((format) => format !== null);
+  if (foreign !== undefined) throw new ForeignFormat('Redis', Number(foreign));
+}
+
+function prefixesOf(target: RedisTarget, shards: ShardCount): string[] {
+  const [onCluster, namespace] = target.kind === 'cluster' ? [true, target.namespace] : [false, ''];
+  return Array.from({ length: shards }, (_, i) => shardPrefix(i, shards, onCluster, namespace));
 }
 
 /**

@@ -295,7 +295,7 @@ test('each shard has one cursor of its journal, and a new installation has one s
   await expect(sql.query("insert into journal_cursor (shard, last_id) values (64, '1-1')")).rejects.toEqual(
     refusedBy('journal_cursor_shard_check'),
   );
-  await expect(sql.query('insert into installation (only_row) values (false)')).rejects.toEqual(
+  await expect(sql.query('insert into installation (only_row, format) values (false, 1)')).rejects.toEqual(
     refusedBy('installation_only_row_check'),
   );
 });
@@ -347,10 +347,10 @@ async function migrateTogether(count: number, table: string): Promise<{ code: nu
       const database = new URL(empty).pathname.slice(1);
       const { rows } = await sql.query(
         `select 1 from pg_stat_activity where datname = $1
-           and (wait_event_type = 'Lock' or query like '%pg_try_advisory_xact_lock%' or query = 'rollback')`,
+           and (wait_event_type = 'Lock' or query ~ 'pg_try_advisory_xact_lock|as numbered' or query = 'rollback')`,
         [database],
       );
-      // One waits for the table. Each has a connection that took the lock, or has tried to.
+      // One waits for the table. Each has a connection that took the lock and read the format, or has tried to.
       return rows.length === count + 1;
     });
     await blocker.query('rollback');

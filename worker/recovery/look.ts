@@ -1,9 +1,11 @@
+import { foreignFormat } from '../../shared/domain/format.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
+import { readForeignFormat } from '../../shared/redis/format.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -33,12 +35,14 @@ export async function lookAt({
   // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
   // before the cursor.
   const postgres = await watch.beat();
-  const [text, epoch, position, pending] = await Promise.all([
+  const [foreign, text, epoch, position, pending] = await Promise.all([
+    engine(() => readForeignFormat(redis)),
     engine(() => redis.call('INFO', 'replication') as Promise<string>),
     engine(() => redis.get(keys.epoch)),
     journal.position(),
     recovered.hasPending(),
   ]);
+  if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
   const info = parseInfo(text);
   const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
   const seemsBehind = isBehind(postgres.cursor, position, firstBegins);

@@ -1,3 +1,4 @@
+import { FORMAT } from '../../shared/domain/format.js';
 import { type Epoch, encodeEpoch } from '../../shared/redis/epoch.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { ScriptRunner } from '../../shared/redis/script-runner.js';
@@ -9,7 +10,7 @@ import {
   fillScript,
 } from '../../shared/sale/scripts/fill.js';
 
-const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, journal: keys.journal };
+const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, format: keys.format, journal: keys.journal };
 
 export type FillAction =
   | 'remove'
@@ -33,7 +34,7 @@ export class RedisFill {
 
   /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token unique to this attempt */
   async begin(token: string): Promise<void> {
-    await this.scripts.run(beginFillScript, { keys: FILL_KEYS, args: { token } });
+    await this.scripts.run(beginFillScript, { keys: FILL_KEYS, args: { token, format: FORMAT } });
   }
 
   /** @throws FencedOut */

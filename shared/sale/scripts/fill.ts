@@ -3,8 +3,8 @@ import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 
 export const beginFillScript = defineScript({
   name: 'begin_fill',
-  keys: ['filler', 'epoch'],
-  args: ['token'],
+  keys: ['filler', 'epoch', 'format'],
+  args: ['token', 'format'],
   replies: { begun: () => ({}) },
 });
 
