@@ -2,13 +2,18 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../../shared/config/project-root.js';
+import { FORMAT } from '../../shared/domain/format.js';
 import { atEnd } from './cleanup.js';
 
-/** Whether the history of this checkout has a commit; a shallow clone or an unpacked archive may lack it. */
-export function hasCommit(commit: string): boolean {
+/** Whether a commit has the formats of this checkout. An unpacked archive has no commits. */
+export function hasThisFormat(commit: string): boolean {
   try {
-    execFileSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: projectRoot(), stdio: 'ignore' });
-    return true;
+    const stdio = ['ignore', 'pipe', 'ignore'] as const;
+    const file = execFileSync('git', ['show', `${commit}:shared/domain/format.ts`], {
+      cwd: projectRoot(),
+      stdio: [...stdio],
+    });
+    return file.toString().includes(`FORMAT = ${FORMAT};`);
   } catch {
     return false;
   }
