@@ -41,7 +41,7 @@ const MEMBERS: { readonly [Code in ErrorCode]?: Record<string, unknown> } = {
   stock_insufficient: { free: 3 },
   duplicate_request: {
     original_status: 200,
-    data: { status: 'completed', order_id: 'ord_01a1fc6d483b7a4a9e25913b' },
+    data: { status: 'completed', order_id: 'ord_01a1fc6d483b7a4a9e25913b00000001' },
   },
 };
 

@@ -1,11 +1,10 @@
 import {
   type CampaignNo,
   campaignNoOf,
-  madeAtMs,
   type ProductId,
   parseReservationId,
-  prefixOfOrder,
   type ReservationId,
+  reservationOfOrder,
 } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { OrderedReservation, ReservationOrders } from '../../shared/postgres/reservation-orders.js';
@@ -45,36 +44,41 @@ export class ReservationLookup {
   }
 
   async #byId(text: string): Promise<Located> {
+    const located = await this.#located(text);
+    if (!located) throw new Problem('reservation_not_found', 'No reservation has this id.');
+    return located;
+  }
+
+  async #located(text: string): Promise<Located | null> {
     const parsed = parseReservationId(text);
     const product = parsed && (await this.deps.directory.productOf(parsed.campaignNo));
-    if (!parsed || !product) throw new Problem('reservation_not_found', 'No reservation has this id.');
-    return { ...parsed, product };
+    return parsed && product ? { ...parsed, product } : null;
   }
 
   /**
-   * Looks up an order in Postgres. A reservation that was made a moment ago may be missing there. Then the call waits
-   * until Postgres has everything that was promised before, and looks again.
+   * Looks up an order that a caller has chosen in Postgres. A reservation that was made a moment ago may be missing
+   * there. Then the call waits until Postgres has everything that was promised before, and looks again. An order id
+   * that was made here names its reservation.
    */
   async #byOrder(order: string, product: ProductId | null): Promise<Located> {
-    const prefix = prefixOfOrder(order);
-    let found = chosen(await this.#read(order, prefix, product));
+    const { orders, untilPersisted } = this.deps;
+    const made = reservationOfOrder(order);
+    if (made) {
+      const located = await this.#located(made);
+      if (located && (product === null || located.product === product)) return located;
+      throw new Problem('reservation_not_found', 'No reservation has this order id.');
+    }
+    let found = chosen(await orders.byChosen(order, product));
     const [first] = found;
-    // An order id that a caller has chosen may have a later reservation.
-    const mayHaveMore = prefix === null && first !== undefined && ENDED.includes(first.status);
-    if (found.length !== 1 || mayHaveMore) {
-      await this.deps.untilPersisted(product);
-      found = chosen(await this.#read(order, prefix, product));
+    // The order may have a later reservation.
+    if (found.length !== 1 || (first && ENDED.includes(first.status))) {
+      await untilPersisted(product);
+      found = chosen(await orders.byChosen(order, product));
     }
     const [one, ...others] = found;
     if (!one) throw new Problem('reservation_not_found', 'No reservation has this order id.');
     if (others.length > 0) throw ambiguous(found);
     return { id: one.id, campaignNo: campaignNoOf(one.id), product: one.product };
-  }
-
-  /** @param prefix prefix of the reservation id in the order id; null = a caller has chosen the order id */
-  #read(order: string, prefix: string | null, product: ProductId | null): Promise<OrderedReservation[]> {
-    const { orders } = this.deps;
-    return prefix === null ? orders.byChosen(order, product) : orders.byPrefix(prefix, madeAtMs(prefix), product);
   }
 }
 

@@ -1,10 +1,9 @@
-import { bucketOfNumber, numberOfBucket } from '../../shared/domain/buckets.js';
+import { bucketOfNumber } from '../../shared/domain/buckets.js';
 import {
   type CampaignNo,
   campaignNoOf,
   type ProductId,
   type ReservationId,
-  reservationIdOf,
   type UserId,
 } from '../../shared/domain/ids.js';
 import type { RedemptionStatus } from '../../shared/domain/reservation.js';
@@ -69,19 +68,6 @@ export class FreshReservations {
       }),
     );
     return { reservations: [...(await this.byId(ids)).values()], places };
-  }
-
-  /** The ids that begin with a prefix: one for each bucket. */
-  #idsOf(prefix: string, no: number, product: ProductId): ReservationId[] {
-    return Array.from({ length: this.sales.map.bucketsOf(product) }, (_, bucket) =>
-      reservationIdOf(prefix, numberOfBucket(no, bucket)),
-    );
-  }
-
-  /** @param prefix of a reservation id, from an order id that was made here. @throws EngineUnavailable */
-  async byPrefix(prefix: string, among: readonly SellingCampaign[]): Promise<FreshReservation[]> {
-    const found = await this.byId(among.flatMap(({ no, productId }) => this.#idsOf(prefix, no, productId)));
-    return [...found.values()];
   }
 }
 

@@ -5,8 +5,8 @@ import {
   type OrderId,
   orderIdOf,
   parseReservationId,
-  prefixOfOrder,
   type ReservationId,
+  reservationOfOrder,
   type UserId,
 } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
@@ -123,14 +123,13 @@ export class RedemptionFinder {
     selling: readonly SellingCampaign[],
   ): Promise<Recent> {
     const { fresh } = this.deps;
-    const prefix = orderId === null ? null : prefixOfOrder(orderId);
+    const named = [reservationId as ReservationId | null, orderId === null ? null : reservationOfOrder(orderId)];
     const read = async (): Promise<Recent> => {
-      const [known, ofUser, ofOrder] = await Promise.all([
-        fresh.byId(reservationId === null ? [] : [reservationId as ReservationId]),
+      const [known, ofUser] = await Promise.all([
+        fresh.byId(named.filter((id) => id !== null)),
         userId === null ? null : fresh.ofUser(userId as UserId, selling),
-        prefix === null ? [] : fresh.byPrefix(prefix, selling),
       ]);
-      const all = [...known.values(), ...(ofUser?.reservations ?? []), ...ofOrder];
+      const all = [...known.values(), ...(ofUser?.reservations ?? [])];
       const reservations = [...new Map(all.map((one) => [one.id as string, one])).values()];
       return { reservations, places: ofUser?.places ?? [], complete: true };
     };

@@ -73,5 +73,5 @@ end
 local function order_id_of(reservation_id)
   local sub = string.sub
   return 'ord_' .. sub(reservation_id, 1, 8) .. sub(reservation_id, 10, 13) .. sub(reservation_id, 15, 18) ..
-    sub(reservation_id, 20, 23) .. sub(reservation_id, 25, 28)
+    sub(reservation_id, 20, 23) .. sub(reservation_id, 25)
 end

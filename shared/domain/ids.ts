@@ -28,23 +28,26 @@ export function newReservationPrefix(): string {
   return uuidv7().slice(0, 28);
 }
 
-/**
- * The order id that lua/includes/records.lua makes when the caller sends none.
- * @param reservation a reservation id, or its prefix
- */
+/** The order id that lua/includes/records.lua makes when the caller sends none: all digits of the reservation id. */
 export function orderIdOf(reservation: string): OrderId {
-  return `ord_${reservation.slice(0, 28).replaceAll('-', '')}` as OrderId;
+  return `ord_${reservation.replaceAll('-', '')}` as OrderId;
 }
 
-const MADE_ORDER = /^ord_([0-9a-f]{8})([0-9a-f]{4})(7[0-9a-f]{3})([89ab][0-9a-f]{3})([0-9a-f]{4})$/;
+const MADE_ORDER = /^ord_([0-9a-f]{8})([0-9a-f]{4})(7[0-9a-f]{3})([89ab][0-9a-f]{3})([0-9a-f]{12})$/;
+
+/** Returns the reservation id in an order id that `orderIdOf` made; null = a caller has chosen the order id. */
+export function reservationOfOrder(order: string): ReservationId | null {
+  const [, ...parts] = MADE_ORDER.exec(order) ?? [];
+  return parts.length === 0 ? null : (parts.join('-') as ReservationId);
+}
 
 /**
- * Returns the prefix of the reservation id in an order id that `orderIdOf` made; null = a caller has chosen the order
- * id.
+ * The name of an order in Redis, which a claim needs before the script decides: an order id made here, without the
+ * number of the campaign.
+ * @param order also the beginning of an order id, from the prefix of a reservation id
  */
-export function prefixOfOrder(order: string): string | null {
-  const [, ...parts] = MADE_ORDER.exec(order) ?? [];
-  return parts.length === 0 ? null : parts.join('-');
+export function orderName(order: OrderId): string {
+  return MADE_ORDER.test(order) ? order.slice(0, 28) : order;
 }
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

@@ -1,5 +1,5 @@
 import { campaignOfNumber } from '../domain/buckets.js';
-import { type CampaignId, type CampaignNo, campaignNoOf, prefixOfOrder } from '../domain/ids.js';
+import { type CampaignId, type CampaignNo, campaignNoOf, reservationOfOrder } from '../domain/ids.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database } from './pool.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow } from './redemptions.js';
@@ -141,17 +141,16 @@ function sourceOf(filter: RedemptionFilter, bind: (value: unknown) => string): s
   return `select r.* from ${among} cross join lateral (${rowsOf(ACTIVE)} union all ${rowsOf(ENDED)}) r`;
 }
 
-/** An order id that was made here contains the reservation id but for the campaign. Others are in an index. */
+/** An order id that was made here contains the reservation id. Others are in an index. */
 function sourceByOrder(orderId: string, bind: (value: unknown) => string): string {
-  const prefix = prefixOfOrder(orderId);
-  if (prefix === null) {
+  const reservation = reservationOfOrder(orderId);
+  if (reservation === null) {
     const order = bind(orderId);
     return `select r.* from redemptions r
-      where r.order_id = ${order} and (length(r.order_id) <> 28 or r.order_id not like 'ord\\_%')`;
+      where r.order_id = ${order} and (length(r.order_id) <> 36 or r.order_id not like 'ord\\_%')`;
   }
-  const start = bind(prefix);
   return `select r.* from campaigns a join redemptions r on r.campaign_id = a.campaign_id
-    and r.redemption_id between (${start} || '00000000')::uuid and (${start} || 'ffffffff')::uuid`;
+    and r.redemption_id = ${bind(reservation)} where a.no = ${bind(numberIn(reservation))}`;
 }
 
 function conditionsOf(filter: RedemptionFilter, bind: (value: unknown) => string): string[] {

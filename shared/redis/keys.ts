@@ -1,4 +1,4 @@
-import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
+import { type IdempotencyKey, type OrderId, orderName, type ProductId, type UserId } from '../domain/ids.js';
 
 /** Owner of the idempotency keys of operators; no user has this id. */
 export const OPERATORS = '';
@@ -96,7 +96,7 @@ export const keys = {
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
   requests: (no: number, period: number) => `${PREFIX}:r:${no}:${period}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
-  order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,
+  order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${orderName(order)}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (counted: string) => `${PREFIX}:t:${counted}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,

@@ -118,6 +118,6 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
   return request;
 }
 
-/** Returns the order of a claim: the caller's, else the one that the script will create. */
+/** Returns the order of a claim: the caller's, else the beginning of the one that the script will create. */
 export const orderOf = ({ order, reservationPrefix }: Pick<ReserveInput, 'order' | 'reservationPrefix'>): OrderId =>
   order ?? orderIdOf(reservationPrefix);

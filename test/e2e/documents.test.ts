@@ -64,7 +64,7 @@ const lasting = (text: string): string =>
   text
     .replace(/\b(lamp-|WELCOME)\d+/g, '$1')
     .replace(/urn:doorbuster:request:[^"]+/g, 'request')
-    .replace(/\bord_[0-9a-f]{24}/g, 'ord')
+    .replace(/\bord_[0-9a-f]{32}/g, 'ord')
     .replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'id')
     .replace(/\bt1\.[\w.-]+/g, 'ticket')
     .replace(/"(persisted|in_flight)": \d+/g, '"$1": n')

@@ -89,7 +89,7 @@ test('Persist writes what the scripts have journaled as rows', async () => {
       redemption_id: id,
       campaign_id: campaign.terms.id,
       user_id: user,
-      order_id: `ord_${id.replaceAll('-', '').slice(0, 24)}`,
+      order_id: `ord_${id.replaceAll('-', '')}`,
       qty: 1,
       slot: 1,
       burned: false,

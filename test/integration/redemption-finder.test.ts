@@ -66,10 +66,6 @@ function decided(beforeRead: (read: number, write: () => Promise<void>) => Promi
       await read();
       return new Map(ids.filter((one) => one === id).map((one) => [one, record]));
     },
-    byPrefix: async () => {
-      await read();
-      return [record];
-    },
     ofUser: async () => {
       await read();
       return { reservations: [record], places: [] };

@@ -15,7 +15,7 @@ const TAKES_UNITS: readonly State[] = ['reserved', 'redeemed', 'burned'];
 export const OPERATORS = '';
 /** Under which an answer is remembered: each user has keys of their own. */
 const answerName = (user: string, key: string) => `${user}|${key}`;
-const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-', '').slice(0, 24)}`;
+const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-', '')}`;
 
 /**
  * What the sale must do, written down again and simply: lists that are searched, numbers that are counted when they are
