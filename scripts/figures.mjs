@@ -29,25 +29,47 @@ export function withFigures(document, figures) {
  * @returns {string} a table in Markdown
  */
 export function readmeFigures(records) {
-  const { p2, p5, p6, p8, p9, p10 } = present(records, ['p2', 'p5', 'p6', 'p8', 'p9', 'p10']);
+  const {
+    throughput,
+    opening,
+    'promotion-latency': promotion,
+    'memory-per-user': memory,
+    'unknown-codes': unknown,
+    'checkout-cpu': checkout,
+  } = present(records, [
+    'throughput',
+    'opening',
+    'promotion-latency',
+    'memory-per-user',
+    'unknown-codes',
+    'checkout-cpu',
+  ]);
   const rows = [
     [
-      `${rounded(p8.confirmed + p8.in_line)} people within one second for ${rounded(p8.confirmed)} units`,
-      `${rounded(p8.confirmed)} sold, ${rounded(p8.in_line)} in line, ${p8.errors} errors; the last response after ${seconds(p8.last_answer_ms)}`,
-      p8,
+      `${rounded(opening.confirmed + opening.in_line)} people within one second for ${rounded(opening.confirmed)} units`,
+      `${rounded(opening.confirmed)} sold, ${rounded(opening.in_line)} in line, ${opening.errors} errors; the last response after ${seconds(opening.last_answer_ms)}`,
+      opening,
     ],
-    ['Confirmed checkouts', `${rounded(p10.per_second)} a second, p99 ${Math.round(p10.p99_ms)} ms`, p10],
-    ['… compared with `SELECT … FOR UPDATE` in Postgres', `${p2.ratio} × as many, in turn on the same machine`, p2],
+    [
+      'Confirmed checkouts',
+      `${rounded(checkout.per_second)} a second, p99 ${Math.round(checkout.p99_ms)} ms`,
+      checkout,
+    ],
+    [
+      '… compared with `SELECT … FOR UPDATE` in Postgres',
+      `${throughput.ratio} × as many, in turn on the same machine`,
+      throughput,
+    ],
     [
       'An unpaid unit reaches the next person in line',
-      `after ${p5.p50_ms} ms (median), ${Math.round(p5.p99_ms)} ms (p99)`,
-      p5,
+      `after ${promotion.p50_ms} ms (median), ${Math.round(promotion.p99_ms)} ms (p99)`,
+      promotion,
     ],
-    ['Memory of Redis for a person in line', `${p6.redis_bytes_per_waiting} bytes`, p6],
+    ['Memory of Redis for a person in line', `${memory.redis_bytes_per_waiting} bytes`, memory],
     [
-      `An unknown code, of ${rounded(p9.codes)} issued`,
-      `recognised in ${p9.lookup_us} µs, without Redis or Postgres`,
-      p9,
+      `An unknown code, of ${rounded(unknown.codes)} issued`,
+      `recognised in ${unknown.lookup_us} µs, without Redis or Postgres`,
+      unknown,
     ],
   ];
   return [
@@ -55,7 +77,7 @@ export function readmeFigures(records) {
     '| --- | --- | --- |',
     ...rows.map(([what, result, record]) => `| ${what} | ${result} | ${dayOf(record)} |`),
     '',
-    `On ${p8.machine.replace(' × ', ' cores of ')}, for API, Redis, worker, Postgres and load generator together. Every promise was`,
+    `On ${opening.machine.replace(' × ', ' cores of ')}, for API, Redis, worker, Postgres and load generator together. Every promise was`,
     'on disk before its response (`appendfsync always`). `npm run bench` repeats it: [docs/performance.md](docs/performance.md).',
   ].join('\n');
 }
@@ -66,11 +88,11 @@ export function readmeFigures(records) {
  * @returns {string}
  */
 export function redisFigure(records) {
-  const { p10 } = present(records, ['p10']);
-  const perSecond = Math.floor(1_000 / p10.redis_us) * 1_000;
+  const { 'checkout-cpu': checkout } = present(records, ['checkout-cpu']);
+  const perSecond = Math.floor(1_000 / checkout.redis_us) * 1_000;
   return [
-    `One core of Redis decides about **${rounded(perSecond)} confirmed checkouts a second**: a confirmed checkout costs it ${p10.redis_us} µs,`,
-    `with socket, append-only file and the worker's reading (P10, ${dayOf(p10)}, ${p10.connections} connections).`,
+    `One core of Redis decides about **${rounded(perSecond)} confirmed checkouts a second**: a confirmed checkout costs it ${checkout.redis_us} µs,`,
+    `with socket, append-only file and the worker's reading (\`checkout-cpu\`, ${dayOf(checkout)}, ${checkout.connections} connections).`,
   ].join('\n');
 }
 

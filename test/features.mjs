@@ -23,6 +23,7 @@ export const FEATURES = {
     'e2e/fairness',
     'e2e/idempotency',
     'e2e/orders',
+    'e2e/orders-over-shards',
     'e2e/promises',
   ],
   'api/claim/': ['e2e/checkout-url', 'e2e/flash-sale', 'e2e/coupons', 'e2e/idempotency', 'e2e/ways-and-rules'],

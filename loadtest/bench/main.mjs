@@ -1,6 +1,6 @@
-// `npm run bench [-- p1 p4 …] [--versus <revision>] [--instructions]`: measures the goals of the project on engines of
-// their own. Prints machine, versions and figures, and keeps the last record in loadtest/bench/record.json and in the
-// program's header. A benchmark is no test: a slow result does not fail it.
+// `npm run bench [-- api-cpu persistence …] [--versus <revision>] [--instructions]`: measures the goals of the project
+// on engines of their own. Prints machine, versions and figures, and keeps the last record in
+// loadtest/bench/record.json and in the program's header. A benchmark is no test: a slow result does not fail it.
 import { prepare } from '../../scripts/prepare.mjs';
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
@@ -9,12 +9,28 @@ import { checkOut, compare } from './compare.mjs';
 import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
 
-const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p14', 'p15', 'p16'];
+const GOALS = [
+  'api-cpu',
+  'throughput',
+  'refusals',
+  'persistence',
+  'promotion-latency',
+  'memory-per-user',
+  'growth',
+  'opening',
+  'unknown-codes',
+  'checkout-cpu',
+  'decision-cpu',
+  'open-loop',
+  'cluster-nodes',
+  'idle-cpu',
+  'buckets',
+];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock'];
 const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
 
-Without names those of the goals run, in about a quarter of an hour. --instructions: p11 counts instructions under callgrind (valgrind). --versus builds another revision and measures both in turn, each ${ROUNDS} times
+Without names those of the goals run, in about a quarter of an hour. --instructions: decision-cpu counts instructions under callgrind (valgrind). --versus builds another revision and measures both in turn, each ${ROUNDS} times
 unless --rounds says otherwise; prints medians, and the ratio of this checkout to the other.`;
 
 const terminal = createTerminal();
@@ -65,9 +81,10 @@ function read(args) {
     else if (ALL.includes(arg)) names.push(arg);
     else throw wrong(`There is no benchmark ${arg}.`);
   }
-  if (instructions && names.some((name) => name !== 'p11')) throw wrong('--instructions is for p11 alone.');
+  if (instructions && names.some((name) => name !== 'decision-cpu'))
+    throw wrong('--instructions is for decision-cpu alone.');
   const chosen = names.length > 0 ? names : GOALS;
-  return { help: false, names: instructions ? ['p11-instructions'] : chosen, revision, rounds };
+  return { help: false, names: instructions ? ['decision-instructions'] : chosen, revision, rounds };
 }
 
 /**

@@ -17,8 +17,8 @@ import { messageOf, Problem } from '../../scripts/problem.mjs';
  */
 
 /**
- * The figures of docs/performance.md. CPU of a checkout is P10 of 22 November 2026; place, refusal and poll are older
- * than decisions in batches, so they are too high rather than too low.
+ * The figures of docs/performance.md. CPU of a checkout is checkout-cpu of 22 November 2026; place, refusal and poll
+ * are older than decisions in batches, so they are too high rather than too low.
  * @type {Costs}
  */
 export const DEFAULT_COSTS = {

@@ -95,6 +95,7 @@ export const en = {
     campaign_paused: 'The sale is paused. Try again in a moment.',
     campaign_not_found: 'There is no such sale. Check the address.',
     campaign_not_started: 'The sale has not started yet.',
+    reservation_voided: 'The shop could not keep your unit. You can try again.',
     already_redeemed: 'You have one already, perhaps from another device.',
     rate_limited: 'Too many attempts. Wait a moment.',
     blocked: 'This device or account cannot take part at the moment.',

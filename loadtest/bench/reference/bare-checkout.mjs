@@ -1,5 +1,5 @@
-// The reference of P1: the smallest server that does the whole work of a checkout, a bare `node:http` with one EVALSHA
-// a request.
+// The reference of api-cpu: the smallest server that does the whole work of a checkout, a bare `node:http` with one
+// EVALSHA a request.
 //
 // It reads the body, parses it, checks each field, checks the token's HMAC and age, lets one script decide (the same
 // key again, the user's limit, the stock, an entry in a journal), signs a ticket and returns the JSON that the product

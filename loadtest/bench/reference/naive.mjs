@@ -1,5 +1,5 @@
-// The reference of P2: a naive server. It has Express and one transaction in Postgres for each checkout, which locks
-// the campaign's row with SELECT … FOR UPDATE. No line, no deadline, no idempotency.
+// The reference of throughput: a naive server. It has Express and one transaction in Postgres for each checkout, which
+// locks the campaign's row with SELECT … FOR UPDATE. No line, no deadline, no idempotency.
 import express from 'express';
 import pg from 'pg';
 

@@ -95,6 +95,7 @@ export const ar: Texts = {
     campaign_paused: 'البيع متوقف مؤقتًا. حاول بعد لحظات.',
     campaign_not_found: 'لا يوجد بيع كهذا. تحقق من العنوان.',
     campaign_not_started: 'لم يبدأ البيع بعد.',
+    reservation_voided: 'تعذّر على المتجر حجز القطعة لك. يمكنك المحاولة مرة أخرى.',
     already_redeemed: 'لديك واحدة بالفعل، ربما من جهاز آخر.',
     rate_limited: 'محاولات كثيرة. انتظر لحظة.',
     blocked: 'لا يمكن لهذا الجهاز أو الحساب المشاركة الآن.',

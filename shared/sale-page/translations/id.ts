@@ -96,6 +96,7 @@ export const id: Texts = {
     campaign_paused: 'Promo dijeda. Coba lagi sebentar lagi.',
     campaign_not_found: 'Promo ini tidak ada. Periksa alamatnya.',
     campaign_not_started: 'Promo belum dimulai.',
+    reservation_voided: 'Toko tidak dapat menyimpan barang Anda. Anda dapat mencoba lagi.',
     already_redeemed: 'Anda sudah punya satu, mungkin dari perangkat lain.',
     rate_limited: 'Terlalu sering. Tunggu sebentar.',
     blocked: 'Perangkat atau akun ini belum bisa ikut saat ini.',

@@ -95,6 +95,7 @@ export const zh: Texts = {
     campaign_paused: '抢购已暂停,请稍后再试。',
     campaign_not_found: '没有这个抢购活动,请检查网址。',
     campaign_not_started: '抢购尚未开始。',
+    reservation_voided: '商店无法为您保留商品。您可以再试一次。',
     already_redeemed: '您已经有一份了,可能是在其他设备上抢到的。',
     rate_limited: '操作过于频繁,请稍候。',
     blocked: '此设备或账号目前无法参与。',

@@ -1,4 +1,4 @@
-// P9. How much does a code cost that was never issued?
+// How much does a code cost that was never issued?
 //
 // Method: the filter of the API, in this process, with ten million codes of the product's own generator: bytes, time of
 // a look-up of codes that are not in it, and how many of those are false positives. Goal: ≤ 20 MB, ≤ 2 µs, no round

@@ -1,4 +1,4 @@
-// P7. Does a checkout cost more in a campaign with many reservations and waiting users?
+// Does a checkout cost more in a campaign with many reservations and waiting users?
 //
 // Method: CPU of API and Redis per checkout on a campaign with 1,000 reservations and 1,000 waiting, and on one with
 // 300,000 of each (the goal names a million; making them takes most of the time, so the figures include the number), in
@@ -32,7 +32,7 @@ export async function run(environment, say) {
       if (left % 100_000 === 0) say(`${product}: ${left} to go`);
     }
   };
-  const [few, many] = [`p7-few-${Date.now()}`, `p7-many-${Date.now()}`];
+  const [few, many] = [`growth-few-${Date.now()}`, `growth-many-${Date.now()}`];
   await fill(few, FEW);
   await fill(many, MANY);
   /** @type {Record<'few' | 'many' | 'redisFew' | 'redisMany', number[]>} */

@@ -1,4 +1,4 @@
-// P4. Does Postgres get the rows as fast as checkouts are confirmed?
+// Does Postgres get the rows as fast as checkouts are confirmed?
 //
 // Method: 10,000 checkouts at full speed while the age of the oldest entry that Postgres lacks is read every 50 ms;
 // then the time until all rows are there. Afterwards another 10,000 run while the worker is stopped (SIGSTOP). The time
@@ -23,7 +23,7 @@ export async function run(environment, say) {
   const client = new pg.Client(environment.databaseUrl);
   await client.connect();
   try {
-    const product = `p4-${Date.now()}`;
+    const product = `persistence-${Date.now()}`;
     const campaign = await operator(environment.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: 10_000_000,

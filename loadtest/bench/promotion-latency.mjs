@@ -1,4 +1,4 @@
-// P5. How long does it take from a release until the next in line gets the promotion over their socket?
+// How long does it take from a release until the next in line gets the promotion over their socket?
 //
 // Method: 5,000 units are held, 10,000 people wait, the first 5,000 of them with a socket. Then the 5,000 units are
 // released by the payment service, RATE a second over eight keep-alive connections. Measured from the moment a release
@@ -19,7 +19,7 @@ const CONNECTIONS = 8;
 
 /** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
 export async function run(environment, say) {
-  const product = `p5-${Date.now()}`;
+  const product = `promotion-latency-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: UNITS,

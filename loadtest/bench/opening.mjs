@@ -1,4 +1,4 @@
-// P8. The opening second: 10,000 distinct users at once on 1,000 units.
+// The opening second: 10,000 distinct users at once on 1,000 units.
 //
 // Method: 10,000 requests are sent over 500 connections as fast as the server takes them. 1,000 must be confirmed, the
 // others in line, and none without a response. The ideal is the time for the same number in a calm round just before,
@@ -23,11 +23,11 @@ export async function run(environment, say) {
   const all = (/** @type {string} */ product) =>
     Array.from({ length: PEOPLE }, (_, i) => checkoutRequest(product, `${product}-u${i}`, `key-${product}-${i}`));
   let ideal = 0;
-  for (const calm of [`p8-warm-${Date.now()}`, `p8-calm-${Date.now()}`]) {
+  for (const calm of [`opening-warm-${Date.now()}`, `opening-calm-${Date.now()}`]) {
     await open(calm);
     ideal = (await drive(environment.api.url, all(calm), { connections: 32 })).ms;
   }
-  const product = `p8-${Date.now()}`;
+  const product = `opening-${Date.now()}`;
   await open(product);
   const { ms, replies } = await drive(environment.api.url, all(product), { connections: 500 });
   say(`all answered after ${Math.round(ms)} ms`);

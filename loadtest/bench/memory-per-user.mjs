@@ -1,4 +1,4 @@
-// P6. What does a waiting user cost Redis, what a reservation, and an idle socket the API?
+// What does a waiting user cost Redis, what a reservation, and an idle socket the API?
 //
 // Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another
 // campaign; Redis's used memory before and after each, once the journal is written, with the idempotency records and
@@ -22,9 +22,9 @@ const FIRST = 100;
 /** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
 export async function run(environment, say) {
   const redis = new Redis(environment.redisUrl);
-  const waiting = await fill(environment, redis, `p6-line-${Date.now()}`, 1);
+  const waiting = await fill(environment, redis, `memory-per-user-line-${Date.now()}`, 1);
   say(`${PEOPLE} wait`);
-  const holding = await fill(environment, redis, `p6-units-${Date.now()}`, PEOPLE);
+  const holding = await fill(environment, redis, `memory-per-user-units-${Date.now()}`, PEOPLE);
   say(`${PEOPLE} hold a unit`);
   const { bodies } = waiting;
   const tickets = bodies.slice(0, SOCKETS).map((body) => JSON.parse(body).data.ticket);

@@ -1,4 +1,4 @@
-// P12. How long do shoppers wait when they arrive at a rate that does not depend on the server?
+// How long do shoppers wait when they arrive at a rate that does not depend on the server?
 //
 // Method: an open loop with a rate of checkouts (BENCH_RATE, 5,000 a second), each at a moment that is set beforehand,
 // over 400 connections. A checkout without a free connection waits for one. Latency counts from the set moment, so it
@@ -19,7 +19,7 @@ const PER_SECOND = Number(process.env.BENCH_RATE ?? 5_000);
 
 /** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
 export async function run(environment, say) {
-  const product = `p12-${Date.now()}`;
+  const product = `open-loop-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,

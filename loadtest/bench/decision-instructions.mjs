@@ -1,8 +1,8 @@
-// P11 --instructions. How many instructions does Redis execute for a decision, with 1, 4, 16 and 64 callers at once?
+// How many instructions does Redis execute for a decision, with 1, 4, 16 and 64 callers at once?
 //
-// Method: as P11, on a Redis under callgrind, without the append-only file. Counts instructions in user space from the
-// first call to the last reply, divided by the checkouts. They are the same on every machine with the same Redis,
-// within 1 %: only the clock's tick (`hz 1`) depends on time.
+// Method: as decision-cpu, on a Redis under callgrind, without the append-only file. Counts instructions in user space
+// from the first call to the last reply, divided by the checkouts. They are the same on every machine with the same
+// Redis, within 1 %: only the clock's tick (`hz 1`) depends on time.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,11 +1,11 @@
-// P2. How many checkouts a second are accepted, with the generator on the same machine?
+// How many checkouts a second are accepted, with the generator on the same machine?
 //
 // Method: rounds of checkouts, each by a user of their own and each taking a unit, over 128 keep-alive connections, in
 // turn with the naive server (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the
 // campaign's row). Throughput and latency are medians of the rounds, measured by the generator. So is the CPU of each
-// process for a checkout, by which an operator can size a sale (P10 adds them up). In turn with both, Redis alone makes
-// the same decisions for a hundred concurrent callers of the SaleStore. Goal: at least 3 × the best peer, for which the
-// naive server stands here.
+// process for a checkout, by which an operator can size a sale (checkout-cpu adds them up). In turn with both, Redis
+// alone makes the same decisions for a hundred concurrent callers of the SaleStore. Goal: at least 3 × the best peer,
+// for which the naive server stands here.
 // Last record (2026-11-23, 500719d, load 0.4): accepted_per_second 8956, p50_ms 13.5, p99_ms 25.2, cpu_us {"api":73.8,"redis":38.2,"worker":27.3,"postgres":19.4}, redis_by_itself_per_second 26636, naive_per_second 1285, ratio 7
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
@@ -27,7 +27,7 @@ const CALLERS = 100;
  */
 export async function run(environment, say, root = ROOT) {
   const naive = await environment.start('naive', [fileURLToPath(new URL('reference/naive.mjs', import.meta.url))]);
-  const product = `p2-${Date.now()}`;
+  const product = `throughput-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,

@@ -1,6 +1,6 @@
-// P3. How many refusals a second does the API send when all units are sold?
+// How many refusals a second does the API send when all units are sold?
 //
-// Method: as P2, on a campaign of ten units without a line; every checkout after the tenth gets `sold_out`.
+// Method: as throughput, on a campaign of ten units without a line; every checkout after the tenth gets `sold_out`.
 // Last record (2026-11-23, 500719d, load 0.4): refused_per_second 18476, p99_ms 13.1, api_us 53.8
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, quantile, round } from './measure.mjs';
@@ -10,7 +10,7 @@ const CHECKOUTS = 5_000;
 
 /** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
 export async function run(environment, say) {
-  const product = `p3-${Date.now()}`;
+  const product = `refusals-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10,

@@ -1,4 +1,4 @@
-// P15. How much CPU do all processes spend while they get no requests?
+// How much CPU do all processes spend while they get no requests?
 //
 // Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each
 // process is measured over 20 s, by the kernel's accounting. Goal: ≤ 20 ms a second in all.
@@ -13,7 +13,7 @@ const WATCHED_MS = 20_000;
 
 /** @param {import('./environment.mjs').Environment} environment */
 export async function run(environment) {
-  const product = `p15-${Date.now()}`;
+  const product = `idle-cpu-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000,

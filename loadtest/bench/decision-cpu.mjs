@@ -1,11 +1,11 @@
-// P11. How much CPU does a decision cost Redis, with 1, 4, 16 and 64 callers at once?
+// How much CPU does a decision cost Redis, with 1, 4, 16 and 64 callers at once?
 //
 // Method: a Redis of its own with `appendfsync always`, without API and worker. The callers call the SaleStore of the
 // product, and each makes its next checkout when the last one has returned. So Redis gets single calls, pipelines or
 // batches, as the product combines them. The result is the CPU of the Redis process, socket and file included, divided
 // by the checkouts. The numbers of callers run in turn; medians of the rounds. `--instructions` counts instructions
-// instead (p11-instructions.mjs), which do not depend on the machine. Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18
-// µs.
+// instead (decision-instructions.mjs), which do not depend on the machine. Goal: no worse than before / ≤ 40 / ≤ 25 / ≤
+// 18 µs.
 // Last record (2026-11-23, 500719d, load 0.4): us_1 169.9, us_4 64.7, us_16 30.9, us_64 24.8, per_second_1 3079.7, per_second_4 8947.3, per_second_16 22007.7, per_second_64 30340.3
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';

@@ -1,4 +1,4 @@
-// P1. How much CPU does a confirmed checkout cost the API, with all guards, the log and the metrics on?
+// How much CPU does a confirmed checkout cost the API, with all guards, the log and the metrics on?
 //
 // Method: the API and the reference (reference/bare-checkout.mjs: the smallest correct server, one EVALSHA a request)
 // run side by side on one Redis. Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections.
@@ -19,7 +19,7 @@ export async function run(environment, say) {
   const bare = await environment.start('reference', [
     fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url)),
   ]);
-  const product = `p1-${Date.now()}`;
+  const product = `api-cpu-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,

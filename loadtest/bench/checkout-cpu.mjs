@@ -1,9 +1,9 @@
-// P10. How much CPU do all processes together spend on a confirmed checkout?
+// How much CPU do all processes together spend on a confirmed checkout?
 //
 // Method: rounds of checkouts over 128 keep-alive connections (BENCH_CONNECTIONS). Each checkout has its own user and
 // device and takes a unit. A round ends when all its rows are committed and all its events are published. The result is
 // the CPU, by the kernel's accounting, of the API, Redis, the worker, and Postgres with its backends, divided by the
-// checkouts. It includes the work of idle processes (P15). Medians of the rounds. The generator runs on the same
+// checkouts. It includes the work of idle processes (idle-cpu). Medians of the rounds. The generator runs on the same
 // machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
 // Last record (2026-11-23, 500719d, load 0.4): connections 128, total_us 163.2, api_us 78, redis_us 40.9, worker_us 26.3, postgres_us 20.4, per_second 9103.3, p50_ms 13.3, p99_ms 28.9, met false
 import { Redis } from 'ioredis';
@@ -17,7 +17,7 @@ const CONNECTIONS = Number(process.env.BENCH_CONNECTIONS ?? 128);
 
 /** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
 export async function run(environment, say) {
-  const product = `p10-${Date.now()}`;
+  const product = `checkout-cpu-${Date.now()}`;
   await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,

@@ -1,4 +1,4 @@
-// P14. Does a decision cost the busiest node of a Redis Cluster the same with 1, 2 and 3 nodes, and is the work even?
+// Does a decision cost the busiest node of a Redis Cluster the same with 1, 2 and 3 nodes, and is the work even?
 //
 // Method: three clusters of real server processes with `appendfsync always` and without replicas, of 1, 2 and 3
 // primaries. In each of them 100 campaigns lie in 16 shards (SHARDS=16), each in the shard of its product, as an API
@@ -93,7 +93,7 @@ async function openStage(count, root, { shardPrefix, shardOfProduct }) {
     /** @type {Placed[]} */
     const campaigns = [];
     for (let no = 1; no <= CAMPAIGNS; no += 1) {
-      const product = `p14-${no}`;
+      const product = `cluster-nodes-${no}`;
       const shard = shardOfProduct(/** @type {never} */ (product), SHARDS);
       const slot = slotOf(String(prefixes[shard]));
       const node = cluster.nodes.findIndex(({ from, to }) => slot >= from && slot <= to);

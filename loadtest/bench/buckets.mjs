@@ -1,4 +1,4 @@
-// P16. Does a campaign in ten buckets on three nodes give every unit to the first in line, and how fast?
+// Does a campaign in ten buckets on three nodes give every unit to the first in line, and how fast?
 //
 // Method: a real Redis Cluster of three primaries with SHARDS=16, Postgres, and a worker process. 100,000 users check
 // out 10,000 units in ten buckets of one campaign, 400 at a time, by the code of the API without HTTP. Then 2,000
@@ -90,7 +90,7 @@ async function connectCore(root, env) {
 
 /** @param {string} url @param {Core} core @returns {Promise<string>} */
 async function openCampaign(url, core) {
-  const product = `p16-${randomUUID()}`;
+  const product = `buckets-${randomUUID()}`;
   const body = { product_id: product, total_limit: UNITS, buckets: BUCKETS, hold_seconds: 3_600 };
   const response = await fetch(`${url}/admin/campaigns`, {
     method: 'POST',
