@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { hasArtillery } from '../../loadtest/artillery.mjs';
@@ -68,6 +68,25 @@ for (const [at, [name, users]] of FILES.entries()) {
     expect(verdict.confirmed).toBeGreaterThan(0);
   });
 }
+
+onlyWithArtillery('in the repository a file takes the keys of `npm start`, and not for another machine', async () => {
+  const dataDir = folderOfTest();
+  const { ADMIN_API_KEYS, SERVICE_API_KEYS } = service.env;
+  writeFileSync(join(dataDir, 'secrets.json'), JSON.stringify({ ADMIN_API_KEYS, SERVICE_API_KEYS }));
+  const command = join(projectRoot(), 'loadtest/artillery-command.mjs');
+  const file = join(projectRoot(), 'loadtest/artillery/waiting-room.yml');
+  const env = { PATH: process.env.PATH, HOME: dataDir, DATA_DIR: dataDir };
+  const variables = JSON.stringify({ product: 'file-own-keys', units: 2, polls: 2, poll_seconds: 1 });
+  const run = (...args: string[]) =>
+    new Promise<string>((resolve) => {
+      const all = [command, 'run', '-e', 'small', '-v', variables, ...args, file];
+      execFile(process.execPath, all, { env }, (_error, stdout, stderr) => resolve(`${stdout}${stderr}`));
+    });
+  expect(await run('--target', service.url)).toContain('ok: vusers.failed == 0');
+  // The name of this machine that is no loopback address in the sense of the command.
+  const elsewhere = await run('--target', service.url.replace('127.0.0.1', '0.0.0.0'));
+  expect(elsewhere).toContain('Failed capture or match');
+});
 
 onlyWithArtillery('a file fails when a user does not get what it expects', async () => {
   const { code, output } = (await failing) as FileRun;
