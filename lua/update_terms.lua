@@ -17,17 +17,10 @@
 --#include campaign
 --#include terms
 
-local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit', 'details', 'type')
+local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit', 'type')
 if not known[1] then return no_campaign(epoch_key) end
-local known_version, mark = tonumber(known[1]), version .. '|'
-local terms, written = new_terms(version, known[5], each_field, each_value)
--- An earlier version of this script has written these terms without these fields.
-if known_version == version and string.sub(known[4] or '', 1, #mark) ~= mark then
-  redis.call('HSET', campaign_key, 'open_to_all', terms.open_to_all, 'stacking', terms.stacking, 'details', terms.details,
-    'terms', terms.text)
-  return { 'known', known[1] }
-end
-if known_version >= version then return { 'known', known[1] } end
+local terms, written = new_terms(version, known[4], each_field, each_value)
+if tonumber(known[1]) >= version then return { 'known', known[1] } end
 if known[2] ~= 'draft' and tonumber(terms.per_user_limit) < tonumber(known[3]) then return { 'refused', known[3] } end
 redis.call('HSET', campaign_key, unpack(written))
 return { 'amended' }
