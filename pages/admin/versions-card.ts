@@ -10,7 +10,7 @@ export function versionsCard(path: string): { root: HTMLElement; changed(): void
   const list = el('ol', { class: 'timeline' });
   const trouble = el('p', { class: 'error', role: 'alert' });
   let next: string | null = null;
-  const more = button('Earlier versions', () => read(next), { class: 'plain' });
+  const more = button('More versions', () => read(next), { class: 'plain' });
   more.hidden = true;
   const details = el('details', {}, el('summary', {}, 'Show who changed what'), list, trouble, more);
 
