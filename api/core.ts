@@ -128,7 +128,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
     ...{ name, config, log, metrics, tracing, life, shards, database, openPool, sales },
     clock: shards.home.clock,
-    directory: new CampaignDirectory(sales),
+    directory: new CampaignDirectory(sales, () => all.map(({ gate }) => gate.generation).join()),
   };
 }
 

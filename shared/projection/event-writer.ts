@@ -26,6 +26,22 @@ export type WrittenEvents = { span: EventSpan; events: OutboxEvent[] | null };
 export class EventWriter {
   /** `campaign number/version` → terms. */
   readonly #terms = new Map<string, EventTerms>();
+  #generation: number | null = null;
+
+  /**
+   * Drops what is cached when a new history has begun, because a campaign number may be given again after Postgres was
+   * set back.
+   * @param generation of the locked cursor
+   */
+  startGeneration(generation: number | null): void {
+    if (generation !== this.#generation) this.forget();
+    this.#generation = generation;
+  }
+
+  /** Drops what is cached. */
+  forget(): void {
+    this.#terms.clear();
+  }
 
   /**
    * Writes the events of the entries.

@@ -4,7 +4,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Tracing } from '../../shared/observability/tracing.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { constraintOf, type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { withCampaignTotals } from '../../shared/projection/campaign-totals.js';
 import { EventWriter, type WrittenEvents } from '../../shared/projection/event-writer.js';
 import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
@@ -120,11 +120,17 @@ export class Persist {
         const last = read.at(-1);
         if (!last) return locked.cursor;
         entries = read.map(decodeEntry);
+        this.#events.startGeneration(locked.generation);
         await this.deps.cursor.lockWrites(client);
         written = await this.#write(client, entries, last.journalId);
         return last.journalId;
       }, this.#lock);
     } catch (error) {
+      if (isUnknownCampaign(error)) {
+        // The cached id of a campaign is wrong. The next attempt reads it again; nothing is voided.
+        this.#events.forget();
+        throw error;
+      }
       if (!isRefusedBatch(error)) throw error;
       if (read.length > 1) return { kind: 'refused', entries: read.length, error };
       const [alone] = read;
@@ -227,6 +233,11 @@ export class Persist {
     const { journal } = this.deps;
     await Promise.all([journal.announcePersisted(upTo), journal.trim(upTo)]);
   }
+}
+
+/** Whether a row names a campaign that Postgres does not have. */
+function isUnknownCampaign(error: unknown): boolean {
+  return isRefusal(error) && constraintOf(error) === 'redemptions_campaign_id_fkey';
 }
 
 function isRefusedBatch(error: unknown): error is Error {
