@@ -10,6 +10,7 @@ import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js'
 import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
+import { queueErrorLog } from '../shared/observability/queue-error-log.js';
 import { Recent } from '../shared/observability/recent.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
@@ -136,7 +137,7 @@ function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): 
   const queues = new JobQueues(
     // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
     shards.map(({ redis }) => ({ connection: redis.forQueues(), shardPrefix: redis.prefix })),
-    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
+    queueErrorLog(log),
     LIMITS,
   );
   life.add('job queues', { stop: () => queues.close().catch(() => {}) });

@@ -47,7 +47,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const onFull = addQueueUpkeep(core, { sweeps, onFailed });
   addQueueWorkers(core, processors, {
     failed: onFailed,
-    error: (queue, error) => log.warn({ queue, reason: error.message }, 'a job worker reported an error'),
+    error: core.onQueueError,
     full: onFull,
   });
   feederModule(core, persisting, onFailed);

@@ -9,6 +9,8 @@ import type { ProductId } from '../shared/domain/ids.js';
 import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
+import { queueErrorLog } from '../shared/observability/queue-error-log.js';
+import { settledWithin } from '../shared/observability/settled-within.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
@@ -62,6 +64,8 @@ export type Core = {
   lockDatabase: Database;
   sales: Sales;
   queues: JobQueues;
+  /** Logs an error of a queue or of its worker. */
+  onQueueError: (queue: string, error: Error) => void;
 };
 
 /** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
@@ -112,15 +116,12 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     return { ...shard, ...createSaleStores(config, database, shard), has };
   });
   const shards = new Shards(all, map);
+  const onQueueError = queueErrorLog(log);
   const queueServers = all.map(({ redis }) => ({ connection: redis.forJobs(), shardPrefix: redis.prefix }));
-  const queues = new JobQueues(
-    queueServers,
-    (queue, error) => log.warn({ queue, reason: error.message }, 'a queue reported an error'),
-    LIMITS,
-  );
-  life.add('job queues', { stop: () => queues.close() });
+  const queues = new JobQueues(queueServers, onQueueError, LIMITS);
+  life.add('job queues', { stop: () => settledWithin(queues.close(), 500) });
   return {
-    ...{ name, config, log, metrics, tracing, life, shards, queueServers, queues },
+    ...{ name, config, log, metrics, tracing, life, shards, queueServers, queues, onQueueError },
     ...{ database, openPool, historyDatabase, lockDatabase },
     clock: shards.home.clock,
     sales: new Sales(

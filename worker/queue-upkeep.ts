@@ -1,11 +1,13 @@
 import type { SweepName } from '../shared/contracts/jobs.js';
+import { settledWithin } from '../shared/observability/settled-within.js';
 import { QueueUpkeep } from '../shared/queues/queue-upkeep.js';
 import type { Core } from './core.js';
-import type { Sweeps } from './sweeps/sweeps.js';
+import { SWEEP_RETRY_MAX_MS, type Sweeps } from './sweeps/sweeps.js';
 
 const EVERY_MS = 1_000;
 /** A job that waits longer than its pause by this has been delayed by a clock that jumped. */
 const LATE_MS = 1_000;
+const STOP_LIMIT_MS = 1_000;
 /** No pause between two attempts of a job is longer. */
 const RETRY_MAX_MS = 1_000;
 /** How long a queue counts as full after a worker was refused a write. */
@@ -27,7 +29,8 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
   let running: Promise<void> | null = null;
   const upkeep = new QueueUpkeep(
     queues,
-    ({ name }, jobId) => (name === 'sweeps' ? (sweeps.everyMs(jobId) ?? 0) : RETRY_MAX_MS) + LATE_MS,
+    ({ name }, jobId) =>
+      (name === 'sweeps' ? Math.max(sweeps.everyMs(jobId) ?? 0, SWEEP_RETRY_MAX_MS) : RETRY_MAX_MS) + LATE_MS,
     (queue, repair) => {
       metrics.queueRepairs.inc({ queue, repair });
       log.warn({ queue, repair }, 'a queue was repaired');
@@ -65,7 +68,8 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
     async quiet() {
       stopped = true;
       clearInterval(timer);
-      await running;
+      // It may wait for a Redis that is away.
+      await settledWithin(running, STOP_LIMIT_MS);
     },
   });
   return () => {

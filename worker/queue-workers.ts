@@ -1,6 +1,7 @@
 import type { Worker } from 'bullmq';
 import { QUEUE_NAMES, QUEUES, type QueueName } from '../shared/contracts/jobs.js';
 import { EngineUnavailable, PostgresBehind } from '../shared/errors/faults.js';
+import { settledWithin } from '../shared/observability/settled-within.js';
 import { TransferNotOut } from '../shared/projection/write-buckets.js';
 import { type JobWorkerEvents, type Processor, retryDelayMs, startJobWorker } from '../shared/queues/job-worker.js';
 import type { QueueServer } from '../shared/queues/queues.js';
@@ -11,24 +12,31 @@ import { sweepRetryMs } from './sweeps/sweeps.js';
 
 /** How often a gap is logged until an operator has repaired it. */
 const REPORT_GAP_EVERY_MS = 10_000;
+/** Longer than a delivery of a webhook, and shorter than the time that a process has to stop. */
+const STOP_LIMIT_MS = 7_000;
 
 /** Adds a BullMQ worker for every queue of every shard. */
 export function addQueueWorkers(core: Core, processors: Processors, on: JobWorkerEvents): void {
   const { name: processName, life, queueServers } = core;
-  let workers: Worker[] = [];
-  const startAll = <Name extends QueueName>(name: Name): Worker[] => {
+  let workers: { worker: Worker; shard: number }[] = [];
+  const startAll = <Name extends QueueName>(name: Name) => {
     const { run, concurrency } = processors[name] as { run: Processor<Name>; concurrency: number };
     const retryMs = name === 'sweeps' ? sweepRetryMs : retryDelayMs;
     const servers = QUEUES[name].where === 'home' ? queueServers.slice(0, 1) : queueServers;
-    return servers.map((server: QueueServer, shard) =>
-      startJobWorker(name, run, server, { shard, concurrency, processName, retryDelayMs: retryMs }, on),
-    );
+    return servers.map((server: QueueServer, shard) => {
+      const options = { shard, concurrency, processName, retryDelayMs: retryMs };
+      return { worker: startJobWorker(name, run, server, options, on), shard };
+    });
   };
   life.add('queue workers', {
     start() {
       workers = QUEUE_NAMES.flatMap((name) => startAll(name));
     },
-    stop: async () => void (await Promise.all(workers.map((worker) => worker.close()))),
+    // A worker of a Redis that is away would wait for it, so its jobs are left to the next one.
+    async stop() {
+      const closing = workers.map(({ worker, shard }) => worker.close(!core.shards.all[shard]?.gate.isOpen));
+      await settledWithin(Promise.all(closing), STOP_LIMIT_MS);
+    },
   });
 }
 

@@ -3,7 +3,7 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { QUEUES } from '../../shared/contracts/jobs.js';
+import { wordsOf } from '../../shared/contracts/jobs.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { JobQueues, OneQueue } from '../../shared/queues/queues.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -78,7 +78,7 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
 /** Shows each job in words instead of its data: what it does, and what is left to do. */
 function adapterOf({ name, queue }: OneQueue): BullMQAdapter {
   const adapter = new BullMQAdapter(queue, { readOnlyMode: true });
-  adapter.setFormatter('name', ({ data }) => (QUEUES[name].words as (data: unknown) => string)(data));
+  adapter.setFormatter('name', ({ data }) => wordsOf(name, data));
   adapter.setFormatter('progress', progressInWords);
   return adapter;
 }

@@ -104,6 +104,8 @@ export const LIMITS = {
   tendBatch: 200,
   /** A queue with as many jobs takes no more. Their work is found again by sweeps. */
   queueJobs: 1_000,
+  /** How often a job that is added again and again is checked. It is lost if parts of its queue were deleted. */
+  checkJobEveryMs: 4_000,
   /** How long free units are kept for a user who wants more units than are free; then the users behind are served. */
   groupWaitMs: 30_000,
   /**

@@ -51,10 +51,13 @@ export type SweepName = (typeof SWEEP_NAMES)[number];
  *
  * `jobs`: `few` = there are no more identities than shards or sweeps.
  */
+type Fields = Readonly<Record<string, unknown>>;
 type About<Name extends QueueName> = {
   where: 'home' | 'each';
   again: boolean;
   jobs: 'few' | 'many';
+  /** Whether the data can be used: anyone with access to Redis can add a job. */
+  accepts: (data: Fields) => boolean;
   /** Names the work. A queue has one active and at most one next job with the same identity. */
   identity: (data: JobData<Name>) => string;
   /** What the job does, for the dashboard. */
@@ -64,44 +67,63 @@ type About<Name extends QueueName> = {
 export const QUEUES: { readonly [Name in QueueName]: About<Name> } = {
   persist: {
     ...{ where: 'each', again: true, jobs: 'few' },
+    accepts: ({ shard }) => Number.isInteger(shard),
     identity: () => 'journal',
     words: ({ shard }) => `Write the journal of shard ${shard} to Postgres`,
   },
   expire: {
     ...{ where: 'each', again: false, jobs: 'few' },
+    accepts: ({ shard, products }) => Number.isInteger(shard) && areTexts(products),
     identity: () => 'deadlines',
     words: ({ shard, products }) => `End what is overdue in shard ${shard}: ${listed(products)}`,
   },
   promote: {
     ...{ where: 'each', again: true, jobs: 'many' },
+    accepts: ({ productId }) => isText(productId),
     identity: ({ productId }) => productId,
     words: ({ productId }) => `Promote users who wait for ${productId}`,
   },
   deliver: {
     ...{ where: 'home', again: true, jobs: 'many' },
+    accepts: ({ endpointId }) => isText(endpointId),
     identity: ({ endpointId }) => endpointId,
     words: ({ endpointId }) => `Deliver events to the webhook endpoint ${endpointId}`,
   },
   codes: {
     ...{ where: 'home', again: true, jobs: 'many' },
+    accepts: ({ jobId }) => isText(jobId),
     identity: ({ jobId }) => jobId,
     words: ({ jobId }) => `Issue the codes of job ${jobId}`,
   },
   reconcile: {
     ...{ where: 'home', again: false, jobs: 'many' },
+    accepts: ({ productId }) => isText(productId),
     identity: ({ productId }) => productId,
     words: ({ productId }) => `Compare ${productId} in Redis with Postgres`,
   },
   sweeps: {
     ...{ where: 'home', again: false, jobs: 'few' },
+    accepts: ({ sweep }) => SWEEP_NAMES.includes(sweep as SweepName),
     identity: ({ sweep }) => sweep,
     words: ({ sweep }) => `Sweep: ${sweep}`,
   },
 };
 export const QUEUE_NAMES = Object.keys(QUEUES) as readonly QueueName[];
 
+/** Whether a job of a queue has data that its processor can use. */
+export function isUsable<Name extends QueueName>(name: Name, data: unknown): data is JobData<Name> {
+  return typeof data === 'object' && data !== null && QUEUES[name].accepts(data as Fields);
+}
+
+/** What a job does, for the dashboard and the log. */
+export const wordsOf = <Name extends QueueName>(name: Name, data: unknown): string =>
+  isUsable(name, data) ? QUEUES[name].words(data) : 'A job with data that cannot be used';
+
 /** Name of the queue of a shard in Redis and on the dashboard: `persist`, `persist-1`, `persist-2` … */
 export const queueOf = (name: QueueName, shard: number): string => (shard === 0 ? name : `${name}-${shard}`);
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const areTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
 
 function listed(products: readonly string[]): string {
   const [first, ...others] = products;

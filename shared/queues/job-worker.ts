@@ -1,10 +1,12 @@
-import { DelayedError, type Job, type JobProgress, Worker } from 'bullmq';
-import { type JobData, type JobResult, QUEUES, type QueueName, queueOf } from '../contracts/jobs.js';
+import { DelayedError, type Job, type JobProgress, UnrecoverableError, Worker } from 'bullmq';
+import { isUsable, type JobData, type JobResult, type QueueName, queueOf, wordsOf } from '../contracts/jobs.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
 import type { QueueServer } from './queues.js';
 
 const RETRY_MAX_MS = 1_000;
+/** How many failed jobs a queue keeps for the dashboard. */
+export const FAILED_KEPT = 20;
 /** How long a worker pauses when Redis is full. */
 const REST_MS = 1_000;
 
@@ -70,11 +72,14 @@ export function startJobWorker<Name extends QueueName>(
   const { lockMs, renewMs, checkMs } = LOCKS_OF[name] ?? LOCKS;
   const queue = queueOf(name, options.shard);
   const run = async (job: Job, token?: string) => {
+    // Fails for good and is removed. Only something else than Doorbuster can have added it.
+    if (!isUsable(name, job.data) || isOfOther(job, options.shard))
+      throw new UnrecoverableError('the job has data that cannot be used');
     let result: JobResult<Name> | RunAgain;
     try {
-      result = await processor(job.data as JobData<Name>, runningJob(job));
+      result = await processor(job.data, runningJob(job));
     } catch (error) {
-      on.failed(queue, error, QUEUES[name].words(job.data as JobData<Name>));
+      on.failed(queue, error, wordsOf(name, job.data));
       throw new Error(inWords(error));
     }
     if (!(result instanceof RunAgain)) return result;
@@ -91,6 +96,9 @@ export function startJobWorker<Name extends QueueName>(
     stalledInterval: checkMs,
     // A job is stalled if its worker died. It is run again, however often that happens.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
+    // For jobs without options of their own, which something else has added.
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: FAILED_KEPT },
     // Added jobs wake a worker at once. This delay matters only if a wake-up was lost.
     drainDelay: 5,
     settings: { backoffStrategy: options.retryDelayMs ?? retryDelayMs },
@@ -108,6 +116,11 @@ export function startJobWorker<Name extends QueueName>(
 /** Whether Redis has reached `maxmemory` and rejects every command that needs memory. */
 export function isFull(error: unknown): boolean {
   return error instanceof Error && error.message.includes('OOM ');
+}
+
+/** Whether a job is in the queue of another shard, or is another job of a sweep than its only one. */
+function isOfOther({ id, data }: Job, shard: number): boolean {
+  return (data.shard !== undefined && data.shard !== shard) || (data.sweep !== undefined && data.sweep !== id);
 }
 
 const runningJob = (job: Job): RunningJob => ({

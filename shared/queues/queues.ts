@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { type JobData, QUEUE_NAMES, QUEUES, type QueueName, queueOf, type SweepName } from '../contracts/jobs.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
+import { FAILED_KEPT } from './job-worker.js';
 
 /** The server of a shard: a connection for BullMQ, and the prefix of the keys of the shard. */
 export type QueueServer = { connection: Redis; shardPrefix: string };
@@ -24,6 +25,8 @@ export type OneQueue = { name: QueueName; shard: number; queue: Queue; redis: Re
 
 /** How many finished jobs the dashboard keeps. A finished job of another queue says nothing that the log does not. */
 const KEPT: Partial<Record<QueueName, number>> = { persist: 20, expire: 20 };
+/** For how many works the job is remembered. */
+const JOBS_KNOWN = 10_000;
 /** How long the number of jobs of a queue counts as known. */
 const COUNT_FRESH_MS = 1_000;
 
@@ -32,15 +35,18 @@ export class JobQueues {
   readonly #all: readonly OneQueue[];
   /** Queue → whether it is full, and when that was read (monotonic, ms). */
   readonly #counted = new Map<string, { full: boolean; at: number }>();
+  /** Work → the job that does it, since when it is the same one (monotonic, ms), and whether it was found lost. */
+  readonly #jobs = new Map<string, { id: string; checkedAt: number; isLost: boolean }>();
 
   /**
    * @param servers by shard
-   * @param limits `queueJobs`: a queue with as many jobs takes no more
+   * @param limits `queueJobs`: a queue with as many jobs takes no more. `checkJobEveryMs`: how often the job of some
+   *   work is checked while it stays the same
    */
   constructor(
     servers: readonly QueueServer[],
     onError: (queue: string, error: Error) => void,
-    readonly limits: { queueJobs: number },
+    readonly limits: { queueJobs: number; checkJobEveryMs: number },
   ) {
     this.#all = QUEUE_NAMES.flatMap((name) =>
       (QUEUES[name].where === 'home' ? servers.slice(0, 1) : servers).map((server, shard) => {
@@ -66,8 +72,10 @@ export class JobQueues {
     const options = name === 'sweeps' ? { jobId: id } : { deduplication: { id, keepLastIfActive: again } };
     try {
       if (jobs === 'many' && (await this.#isFull(queue))) return null;
-      const job = await queue.add(name, data, options);
-      return job.id ?? null;
+      const { id: job = '' } = await queue.add(name, data, options);
+      if (!(await this.#isLost(queue, id, job))) return job;
+      await forget(queue, id, job);
+      return (await queue.add(name, data, options)).id ?? null;
     } catch (error) {
       throw EngineUnavailable.from('redis', error);
     }
@@ -123,6 +131,26 @@ export class JobQueues {
     return found;
   }
 
+  /**
+   * Whether the job that does some work is in no list of its queue, or has ended and stayed. A queue of which parts
+   * were deleted has such jobs, and BullMQ would drop each new job for them. Two checks must find it.
+   */
+  async #isLost(queue: Queue, work: string, id: string): Promise<boolean> {
+    const name = `${queue.name} ${work}`;
+    const known = this.#jobs.get(name);
+    const now = performance.now();
+    if (known?.id !== id) {
+      if (this.#jobs.size >= JOBS_KNOWN) this.#jobs.clear();
+      this.#jobs.set(name, { id, checkedAt: now, isLost: false });
+      return false;
+    }
+    if (now - known.checkedAt < this.limits.checkJobEveryMs) return false;
+    const state = await queue.getJobState(id);
+    const isLost = state === 'unknown' || state === 'completed' || state === 'failed';
+    this.#jobs.set(name, { id, checkedAt: now, isLost });
+    return isLost && known.isLost;
+  }
+
   async #isFull(queue: Queue): Promise<boolean> {
     const known = this.#counted.get(queue.name);
     if (known && performance.now() - known.at < COUNT_FRESH_MS) return known.full;
@@ -144,12 +172,18 @@ function openQueue(name: QueueName, shard: number, { connection, shardPrefix }: 
       attempts: Number.MAX_SAFE_INTEGER,
       backoff: { type: 'untilDone' },
       removeOnComplete: kept === undefined ? true : { count: kept },
-      removeOnFail: { count: 20 },
+      removeOnFail: { count: FAILED_KEPT },
       // The dashboard shows reasons. Stacks are in the log.
       stackTraceLimit: 0,
     },
     streams: { events: { maxLen: 1_000 } },
   });
+}
+
+/** Deletes what is left of a lost job, so that a new one can do its work. */
+async function forget(queue: Queue, work: string, id: string): Promise<void> {
+  await queue.removeDeduplicationKey(work);
+  await queue.remove(id).catch(() => {});
 }
 
 /** Whether a queue takes no more jobs. */

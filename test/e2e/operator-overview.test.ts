@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals';
+import { Queue } from 'bullmq';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { keys } from '../../shared/redis/keys.js';
+import { connectForJobs } from '../../shared/redis/connections.js';
+import { bullmqPrefix, keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
-import { Operator, PaymentService } from '../harness/clients.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
 import { connectToRedis } from '../harness/sale.js';
 import { startService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
@@ -115,7 +117,27 @@ test('a campaign that only Postgres still has is shown with the numbers of Postg
   expectProblem(await get(`/admin/campaigns/${product}/line`), 404, 'campaign_not_found');
 });
 
-test('the overview reports that no worker runs after it has stopped', async () => {
+test('a full queue takes no more jobs, and /readyz names it and stays 200', async () => {
   await service.worker.stop();
+  const connection = connectForJobs(service.redis.url, () => {});
+  const queue = new Queue('promote', { connection, prefix: bullmqPrefix(service.redis.prefix) });
+  await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'promote', data: { productId: `p${i}` } })));
+  const ready = await until('it is named', async () => {
+    const answer = await send(`${service.url}/readyz`);
+    return (answer.data.degraded as string[]).length > 0 && answer;
+  });
+  expect([ready.status, ready.data.degraded]).toEqual([200, ['queue promote']]);
+  expect(ready.data.checks).toMatchObject({ queues: { ok: false, detail: 'full: promote' } });
+  // Resuming a campaign adds a job, and goes on without one.
+  const product = await operator.openCampaign({ total_limit: 1 });
+  for (const action of ['pause', 'resume'])
+    expect((await operator.call('POST', `/admin/campaigns/${product}/${action}`)).status).toBe(200);
+  expect(await queue.getWaitingCount()).toBe(1_000);
+  await queue.obliterate({ force: true });
+  await queue.close();
+  connection.disconnect();
+});
+
+test('the overview reports that no worker runs after it has stopped', async () => {
   await until('no worker is alive', async () => (await get('/admin/overview')).data.workers.length === 0);
 });

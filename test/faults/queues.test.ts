@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
+import { Worker } from 'bullmq';
 import { SWEEP_NAMES } from '../../shared/contracts/jobs.js';
-import { startJobWorker } from '../../shared/queues/job-worker.js';
 import { JobQueues } from '../../shared/queues/queues.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
+import { bullmqPrefix } from '../../shared/redis/keys.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
 import { until } from '../harness/until.js';
@@ -12,7 +13,7 @@ import { Stage } from './stage.js';
 const stage = await Stage.set({}, { onServer: true });
 const redis = stage.connectToRedis();
 const server = { connection: connectForJobs(stage.redis.url, () => {}), shardPrefix: '' };
-const queues = new JobQueues([server], () => {}, { queueJobs: 1_000 });
+const queues = new JobQueues([server], () => {}, { queueJobs: 1_000, checkJobEveryMs: 4_000 });
 atEnd('the queues', async () => {
   await queues.close();
   server.connection.disconnect();
@@ -139,10 +140,18 @@ test('a queue whose jobs never end holds nothing up', async () => {
   for (const worker of running) await worker.kill();
   // Take the jobs of both queues while no worker is there, and keep them.
   const never = new Promise<never>(() => {});
-  const options = { shard: 0, concurrency: 1, processName: 'a defect' };
-  const ignore = { failed() {}, error() {}, full() {} };
   for (const name of ['persist', 'expire'] as const) {
-    const thief = startJobWorker(name, () => never, server, options, ignore);
+    // With the longest lock that workers do not shorten.
+    const thief = new Worker(name, () => never, {
+      connection: server.connection,
+      prefix: bullmqPrefix(''),
+      name: 'a defect',
+      lockDuration: 8_000,
+      lockRenewTime: 2_000,
+      // Takes the jobs of the workers that were killed soon.
+      stalledInterval: 500,
+      maxStalledCount: 1_000,
+    });
     atEnd('a thief', () => thief.close(true));
   }
   await queues.add('persist', { shard: 0, upTo: '0-0' });
@@ -152,11 +161,11 @@ test('a queue whose jobs never end holds nothing up', async () => {
     return jobs.every(([job]) => job?.processedBy === 'a defect');
   });
   await stage.startWorker();
-  const crowd = stage.crowd(product, 100);
+  const crowd = stage.crowd(product, 300);
   crowd.start();
   const holders = stage.crowd(short, 20);
   holders.start();
-  await until('people buy', () => crowd.completed.length >= 200);
+  await until('people buy', () => crowd.completed.length >= 2_000);
   await holders.finish();
   await crowd.finish();
   await until('everything is written', async () => (await backlog()) === 0);

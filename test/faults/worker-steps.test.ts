@@ -32,7 +32,7 @@ const waitsFor = (event: string) =>
 
 /**
  * Lets a worker that waits for the cursor commit while it cannot write to Redis: it hangs in its announcement. A batch
- * whose deadline passes first is not committed then, because the relay renews its lease in Redis before the next one.
+ * whose deadline passes first is not committed then, because its job, which cannot renew its lock in Redis, fails first.
  */
 async function commitWithoutRedis(): Promise<void> {
   const failures = () => stage.workers.at(-1)!.log.filter((line) => line.includes('persisting failed')).length;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Worker } from 'bullmq';
-import type { JobData, QueueName } from '../../shared/contracts/jobs.js';
+import { type JobData, type QueueName, wordsOf } from '../../shared/contracts/jobs.js';
 import { type Processor, RunAgain, type RunningJob, startJobWorker } from '../../shared/queues/job-worker.js';
 import { QueueUpkeep } from '../../shared/queues/queue-upkeep.js';
 import { JobQueues, type QueueServer } from '../../shared/queues/queues.js';
@@ -25,6 +25,7 @@ const onError = (_queue: string, error: Error) => {
 /** Queues of two shards, which are one server here. */
 const queues = new JobQueues([server(), { ...server(), shardPrefix: `${engine.prefix}{1}` }], onError, {
   queueJobs: 5,
+  checkJobEveryMs: 0,
 });
 atEnd('the queues', () => queues.close());
 const queueOf = (name: QueueName, shard = 0) =>
@@ -127,6 +128,63 @@ describe('JobQueues', () => {
     expect((await stateOf('reconcile')).oldestSeconds).toBeGreaterThanOrEqual(0);
     await worker.close();
     await queueOf('reconcile').obliterate({ force: true });
+  });
+});
+
+describe('a queue of which parts were deleted', () => {
+  it('takes a job for work whose job is in no list any more', async () => {
+    const { run, ran, release } = blocked<'reconcile'>();
+    const first = work('reconcile', run);
+    await queues.add('reconcile', { productId: 'lost' });
+    await until('it runs', () => ran.length === 1);
+    await engine.client.del(queueOf('reconcile').toKey('active'));
+    await first.close(true);
+    const again: unknown[] = [];
+    const second = work('reconcile', async (data) => {
+      again.push(data);
+      return null;
+    });
+    await until('it runs again', async () => {
+      await queues.add('reconcile', { productId: 'lost' });
+      return again.length > 0;
+    });
+    expect(again[0]).toEqual({ productId: 'lost' });
+    release();
+    await second.close();
+  });
+
+  it('takes a job for a sweep whose job has ended and stayed', async () => {
+    const queue = queueOf('sweeps');
+    await queue.add('sweeps', {}, { jobId: 'publish', removeOnComplete: false, removeOnFail: false, attempts: 1 });
+    const ran: unknown[] = [];
+    const worker = work('sweeps', async (data) => void ran.push(data));
+    await until('it has failed', async () => (await queue.getJobState('publish')) === 'failed');
+    await until('the sweep runs', async () => {
+      await queues.add('sweeps', { sweep: 'publish' });
+      return ran.length > 0;
+    });
+    expect(ran).toEqual([{ sweep: 'publish' }]);
+    await worker.close();
+  });
+});
+
+describe('a job that something else has added', () => {
+  it('fails once and does not stay, and has words for the dashboard', async () => {
+    const ran: unknown[] = [];
+    const worker = work('promote', async (data) => {
+      ran.push(data);
+      return { promoted: 0 };
+    });
+    const queue = queueOf('promote');
+    await queues.add('promote', { productId: 'sneaker' });
+    for (const data of [null, {}, { productId: 7 }, 'text', []]) await queue.add('promote', data);
+    await until('the usable one has run', () => ran.length === 1);
+    await until('none waits', async () => (await stateOf('promote')).waiting + (await stateOf('promote')).active === 0);
+    expect([ran, (await stateOf('promote')).delayed]).toEqual([[{ productId: 'sneaker' }], 0]);
+    expect([null, {}, 'text'].map((data) => wordsOf('promote', data))).toEqual(
+      Array(3).fill('A job with data that cannot be used'),
+    );
+    await worker.close();
   });
 });
 

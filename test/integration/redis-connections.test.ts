@@ -58,7 +58,7 @@ describe('RedisConnections', () => {
     subscription.on('message', (_channel, message) => heard.push(message));
     await subscription.subscribe('news');
     const server = { connection: jobs, shardPrefix: '' };
-    const queues = new JobQueues([server], () => {}, { queueJobs: 100 });
+    const queues = new JobQueues([server], () => {}, { queueJobs: 100, checkJobEveryMs: 4_000 });
     const ran: string[] = [];
     const workers = QUEUE_NAMES.map((queue) =>
       startJobWorker(

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { settledWithin } from '../../shared/observability/settled-within.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import { isFull } from '../../shared/queues/job-worker.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
@@ -7,6 +8,7 @@ import type { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 
 /** Campaigns in one job. The next check finds the others. */
 const PRODUCTS_IN_JOB = 1_000;
+const STOP_LIMIT_MS = 1_500;
 
 export type WatchDeps = {
   active: Pick<ActiveCampaigns, 'read'>;
@@ -43,7 +45,8 @@ export class DeadlineWatch {
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#loop;
+    // It may wait for a Redis that is away.
+    await settledWithin(this.#loop, STOP_LIMIT_MS);
   }
 
   async #run(): Promise<void> {

@@ -65,11 +65,15 @@ export class DrainJournal {
     }
   }
 
-  /** Persists what the journal has, without a job. */
-  async batch(): Promise<void> {
-    const { journal, persist } = this.deps;
-    const found = await journal.waitForEntryAfter(this.#persisted, 1);
-    if (found !== null) this.#persisted = (await persist.upTo(found)).upTo;
+  /** Persists what the journal has, without a job, for `drainRunMs` at most. */
+  async runDirectly(): Promise<void> {
+    const { journal, persist, limits } = this.deps;
+    const began = performance.now();
+    while (!this.#stop.signal.aborted && performance.now() - began < limits.drainRunMs) {
+      const found = await journal.waitForEntryAfter(this.#persisted, 1);
+      if (found === null) return;
+      this.#persisted = (await persist.upTo(found)).upTo;
+    }
   }
 
   async #drain(job: Pick<RunningJob, 'report'>): Promise<JobResult<'persist'>> {

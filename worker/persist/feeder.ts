@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { settledWithin } from '../../shared/observability/settled-within.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import { isFull } from '../../shared/queues/job-worker.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
@@ -8,6 +9,7 @@ import type { DrainJournal } from './drain-journal.js';
 /** How often a feeder checks whether Redis is in service, and whether the job in its own process has ended. */
 const LOOK_EVERY_MS = 250;
 const WAIT_MS = 1_000;
+const STOP_LIMIT_MS = 1_500;
 /** How often a job is added while entries are not committed. */
 const FEED_EVERY_MS = 500;
 
@@ -15,11 +17,11 @@ export type FeederDeps = {
   /** Has a connection of its own, which it blocks while it waits for entries. */
   journal: Journal;
   commits: Pick<CommitWatermark, 'upTo'>;
-  drain: Pick<DrainJournal, 'isRunning' | 'batch'>;
+  drain: Pick<DrainJournal, 'isRunning' | 'runDirectly'>;
   /** Adds the job; one that waits already is enough. */
   add: (upTo: string) => Promise<unknown>;
   inService: () => boolean;
-  /** Called before each batch that is persisted without a job. */
+  /** Called before each run without a job. */
   onFallback: () => void;
   /** Receives why entries could not be persisted without a job. */
   onFailed: (error: unknown) => void;
@@ -49,7 +51,8 @@ export class JournalFeeder {
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#loop;
+    // It may wait for a Redis that is away.
+    await settledWithin(this.#loop, STOP_LIMIT_MS);
   }
 
   async #run(): Promise<void> {
@@ -87,7 +90,7 @@ export class JournalFeeder {
 
   #drainDirectly(): Promise<void> {
     this.deps.onFallback();
-    return this.deps.drain.batch();
+    return this.deps.drain.runDirectly();
   }
 
   #pause(ms: number): Promise<void> {

@@ -50,7 +50,7 @@ export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
 
 /** Adds a job for each endpoint that has not received all events up to `upTo`. One that waits already is enough. */
 export async function wakeEndpoints({ endpoints, wake }: PublishDeps, upTo: number): Promise<void> {
-  for (const endpointId of await endpoints.due(upTo)) await wake(endpointId);
+  await Promise.all((await endpoints.due(upTo)).map(wake));
 }
 
 /**

@@ -5,7 +5,7 @@ import { RunAgain, type RunningJob } from '../../shared/queues/job-worker.js';
 export type Sweep = { everyMs: number; run: () => Promise<void> };
 
 /** The longest pause before the next attempt of a sweep that failed. */
-const RETRY_MAX_MS = 5_000;
+export const SWEEP_RETRY_MAX_MS = 5_000;
 
 /**
  * Runs the jobs of the queue `sweeps`. Each sweep is one job, which moves itself by its interval. So a sweep runs in
@@ -51,4 +51,4 @@ export class Sweeps {
 }
 
 /** The pause before the next attempt of a sweep, ms. */
-export const sweepRetryMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 1_000 * attempt);
+export const sweepRetryMs = (attempt: number): number => Math.min(SWEEP_RETRY_MAX_MS, 1_000 * attempt);
