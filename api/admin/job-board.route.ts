@@ -16,7 +16,7 @@ type Board = (req: Request, res: Response, next: (error?: unknown) => void) => v
 
 /**
  * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. A writable one would also offer to pause and empty
- * a queue, without an audit entry. Delayed jobs are retried by POST /admin/queues/:queue/retry (queue.route.ts).
+ * a queue, without an audit entry. Delayed jobs are retried by POST /admin/jobs/:queue/retry (queue.route.ts).
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   const board = createBoard(queues);

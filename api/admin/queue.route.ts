@@ -19,13 +19,13 @@ export type QueueRouteDeps = {
   log: Log;
 };
 
-/** POST /admin/queues/:queue/retry: the only thing that an operator can do to a queue. */
+/** POST /admin/jobs/:queue/retry: the only thing that an operator can do to a queue. */
 export function queueRoute({ queues, database, apiKeys, log }: QueueRouteDeps): Route {
   return defineRoute(
     {
       operationId: 'retryQueue',
       method: 'post',
-      path: '/admin/queues/:queue/retry',
+      path: '/admin/jobs/:queue/retry',
       summary: 'Retry the delayed jobs of a queue now',
       description:
         'Failed jobs are retried by themselves within seconds. Repeating this call does no harm. Queues cannot be paused or emptied.',

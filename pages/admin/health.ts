@@ -29,16 +29,16 @@ export function healthView(): View {
   const cells = new Map<string, HTMLElement[]>();
   const troubles = new Map<string, { why: HTMLElement; retry: HTMLElement | null }>();
   const rows = Object.entries(QUEUES).map(([name, purpose]) => {
-    const own = [...COUNTS, 'oldest'].map(() => el('td', { class: 'number' }));
+    const own = COUNTS.map(() => el('td', { class: 'number' }));
     cells.set(name, own);
-    const why = el('span', { class: 'reason bad' });
+    const why = el('span', { class: 'id' });
     const retry = onlyFor(
       'admin',
       button('Retry now', () => retryQueue(name), { hidden: '' }),
     );
     troubles.set(name, { why, retry });
-    const head = el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose), why);
-    return el('tr', {}, head, ...own, el('td', {}, retry));
+    const head = el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose), why, retry);
+    return el('tr', {}, head, ...own);
   });
   const root = el(
     'div',
@@ -76,10 +76,9 @@ export function healthView(): View {
             'tr',
             {},
             el('th', { scope: 'col' }, 'Queue'),
-            ...['Waiting', 'Active', 'Delayed', 'Failed', 'Oldest'].map((head) =>
+            ...['Waiting', 'Active', 'Delayed', 'Failed'].map((head) =>
               el('th', { scope: 'col', class: 'number' }, head),
             ),
-            el('th', { scope: 'col' }, el('span', { class: 'unseen' }, 'Actions')),
           ),
         ),
         el('tbody', {}, ...rows),
@@ -104,7 +103,7 @@ export function healthView(): View {
       for (const [name, queue] of Object.entries(now.queues)) {
         showQueue(cells.get(name) ?? [], queue);
         const { why, retry } = troubles.get(name) ?? {};
-        if (why) write(why, queue.reason ?? '');
+        if (why) write(why, waitingText(queue));
         if (retry) retry.hidden = queue.reason === null;
       }
     },
@@ -116,7 +115,7 @@ export function healthView(): View {
 
 async function retryQueue(name: string): Promise<void> {
   try {
-    const { jobs } = await call<{ jobs: number }>('POST', `/admin/queues/${name}/retry`);
+    const { jobs } = await call<{ jobs: number }>('POST', `/admin/jobs/${name}/retry`);
     say(jobs === 0 ? 'No job waited for a retry.' : 'The delayed jobs run now.');
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -132,8 +131,11 @@ function showQueue(cells: readonly HTMLElement[], queue: QueueNow): void {
     cell.classList.toggle('nothing', queue[kind] === 0);
     cell.classList.toggle('bad', kind === 'failed' && queue[kind] > 0);
   }
-  const oldest = cells[COUNTS.length];
-  if (!oldest) return;
-  write(oldest, queue.oldest_seconds === null ? '–' : seconds(queue.oldest_seconds));
-  oldest.classList.toggle('nothing', queue.oldest_seconds === null);
+}
+
+/** How long the oldest job of a queue waits, and why its last attempt failed. */
+function waitingText({ oldest_seconds, reason }: QueueNow): string {
+  if (oldest_seconds === null) return '';
+  const waits = `The oldest job waits for ${seconds(oldest_seconds)}`;
+  return reason === null ? `${waits}.` : `${waits}: ${reason}`;
 }
