@@ -163,7 +163,8 @@ describe('a queue of which parts were deleted', () => {
       await queues.add('sweeps', { sweep: 'publish' });
       return ran.length > 0;
     });
-    expect(ran).toEqual([{ sweep: 'publish' }]);
+    // The loop may have added it once more.
+    expect(ran[0]).toEqual({ sweep: 'publish' });
     await worker.close();
   });
 });
