@@ -44,6 +44,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
 
   eraseUser: 'admin',
   reconcileCampaign: 'admin',
+  retryQueue: 'admin',
   getJobBoard: 'admin',
   getJobBoardPage: 'admin',
   getJobBoardFile: 'admin',
