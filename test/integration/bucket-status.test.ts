@@ -13,6 +13,7 @@ const statuses = async (product: ProductId) =>
 function campaignsOf(commits: { bucket: number; statuses: unknown[] }[]): Campaigns {
   return new Campaigns({
     ...{ sales: sale.sales, table: sale.campaigns },
+    shardOf: () => 0,
     queues: { add: async () => {} },
     acknowledgements: { entryOf: async (_product: ProductId, id: string) => id, held: async () => {} },
     commitsOf: (product: ProductId, bucket: number) => ({
