@@ -29,13 +29,16 @@ export type RedisSetup = {
 
 /** Inspects Redis through INFO, which managed services allow, and CONFIG GET, which many of them refuse. */
 export async function inspectRedis(redis: Redis, requirements: RedisRequirements): Promise<RedisSetup> {
-  const [foreign, info, appendfsync, fullCoverage] = await Promise.all([
-    readForeignFormat(redis),
+  const [info, appendfsync, fullCoverage] = await Promise.all([
     redis.info(),
     readSetting(redis, 'appendfsync'),
     requirements.onCluster ? readSetting(redis, 'cluster-require-full-coverage') : null,
   ]);
-  const setup = judgeRedis(parseInfo(info), { appendfsync, fullCoverage }, requirements);
+  const fields = parseInfo(info);
+  const setup = judgeRedis(fields, { appendfsync, fullCoverage }, requirements);
+  // A node of a cluster refuses keys without the tag of a shard.
+  if (!requirements.onCluster && isNode(fields)) return setup;
+  const foreign = await readForeignFormat(redis);
   return foreign === null ? setup : { ...setup, problems: [foreignFormat('Redis', foreign), ...setup.problems] };
 }
 
@@ -44,8 +47,10 @@ export type RedisSettings = { appendfsync: string | null; fullCoverage?: string 
 
 /** Whether a server is a node of a cluster. */
 export async function isClusterNode(redis: Redis): Promise<boolean> {
-  return parseInfo(await redis.info('cluster')).get('cluster_enabled') === '1';
+  return isNode(parseInfo(await redis.info('cluster')));
 }
+
+const isNode = (info: ReadonlyMap<string, string>) => info.get('cluster_enabled') === '1';
 
 /** Compares a Redis with the requirements. */
 export function judgeRedis(
@@ -62,7 +67,7 @@ export function judgeRedis(
       `Redis has version ${version}; ${OLDEST_VERSION.join('.')} or newer is required. Remedy: upgrade it.`,
     );
   }
-  if (!onCluster && info.get('cluster_enabled') === '1') {
+  if (!onCluster && isNode(info)) {
     problems.push(
       'Redis is a node of a cluster (cluster-enabled is yes), but REDIS_URL does not name a cluster. ' +
         'Remedy: a REDIS_URL that starts with redis+cluster:// or rediss+cluster://.',

@@ -12,11 +12,16 @@ import { until } from '../harness/until.js';
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
-/** Starts a process that must refuse to start. @returns its exit code and its standard error */
+/** A process decides whether it starts within seconds. One that starts would run until the test times out. */
+const REFUSES_WITHIN_MS = 60_000;
+
+/** Starts a process that must refuse to start. @returns its exit code, null = it did not refuse; its standard error */
 function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: REFUSES_WITHIN_MS,
+    killSignal: 'SIGKILL',
   });
   atEnd(`the ${name}`, () => void child.kill('SIGKILL'));
   let output = '';
