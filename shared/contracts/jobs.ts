@@ -42,6 +42,9 @@ export const SWEEP_NAMES = [
 ] as const;
 export type SweepName = (typeof SWEEP_NAMES)[number];
 
+/** The data of a job that may be anybody's. */
+type Fields = Readonly<Record<string, unknown>>;
+
 /**
  * `home`: one queue, on the server of the home shard. `each`: one queue for each shard, on the server of that shard, so
  * that a shard that is away holds up its own campaigns only.
@@ -51,7 +54,6 @@ export type SweepName = (typeof SWEEP_NAMES)[number];
  *
  * `jobs`: `few` = there are no more identities than shards or sweeps.
  */
-type Fields = Readonly<Record<string, unknown>>;
 type About<Name extends QueueName> = {
   where: 'home' | 'each';
   again: boolean;
