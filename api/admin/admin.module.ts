@@ -20,6 +20,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
 import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
+import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
@@ -122,6 +123,10 @@ function createCampaigns(
       database,
       map: shards.map,
       histories: shards.home.histories,
+      keepInRedis: async (version) => {
+        const installation = { shards: config.shards, version };
+        await Promise.allSettled(shards.all.map(({ scripts }) => keepInstallation(scripts, installation)));
+      },
       processId: name,
       aliveMs: () => shards.home.watch.aliveMs,
     }),

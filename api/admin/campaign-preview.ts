@@ -25,6 +25,7 @@ export async function previewNew(table: CampaignsTable, body: CampaignBody, now:
     stacking: '',
     codes: 0,
     hidden: false,
+    shard: null,
     createdAt: now,
     updatedAt: now,
     ...{ held: 0, redeemed: 0, burned: 0, reservations: 0, redemptionsDroppedAt: null },

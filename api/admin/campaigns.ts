@@ -35,7 +35,7 @@ export type CampaignsDeps = {
   table: CampaignsTable;
   sales: Sales;
   buckets: CampaignBuckets;
-  placement: Pick<CampaignPlacement, 'place' | 'untilKnown'>;
+  placement: Pick<CampaignPlacement, 'place' | 'untilKnown' | 'assertKnown'>;
   queues: Pick<JobQueues, 'add'>;
   /** The shard of the first bucket. */
   shardOf: (product: ProductId) => number;
@@ -86,7 +86,7 @@ export class Campaigns {
       return created;
     });
     if (mapVersion !== null) await placement.untilKnown(mapVersion);
-    const unsold = campaign ?? (await this.#findUnsold(body.product_id));
+    const unsold = await this.#findUnsold(body.product_id);
     if (unsold) {
       await this.#notifyGuards(unsold.productId);
       await this.#load(unsold);
@@ -102,11 +102,11 @@ export class Campaigns {
    */
   async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
     const { sales } = this.deps;
-    const [lost, holder] = await Promise.all([
-      sales.of(productId, FIRST_BUCKET).reader.stock(productId),
+    const [holder, ...lost] = await Promise.all([
       sales.productOf(no),
+      ...sales.stores.map(({ reader }) => reader.stock(productId)),
     ]);
-    if (lost !== null || holder !== null) throw setBack();
+    if (holder !== null || lost.some((stock) => stock !== null)) throw setBack();
   }
 
   /** The campaign of a product, unless it was closed or has reservations, which only a worker restores. */
@@ -145,8 +145,9 @@ export class Campaigns {
 
   /** Writes a campaign to Redis, each of its buckets to its shard. What exists stays. */
   async #load(campaign: StoredCampaign): Promise<void> {
-    const { sales, buckets } = this.deps;
+    const { sales, buckets, placement } = this.deps;
     const { productId, id } = campaign;
+    await placement.assertKnown(campaign);
     if (campaign.buckets === 1) return void (await sales.of(productId, FIRST_BUCKET).campaigns.load(campaign));
     await Promise.all(
       sales.all(productId).map(async (store, bucket) => {

@@ -34,16 +34,8 @@ export function opsModule(
   observeShards(core);
   observeQueues(core);
   const live = shards.all.map(
-    ({ sale, commands, clock: shardClock }, index) =>
-      new LiveCampaigns(
-        {
-          reader: sale.reader,
-          redis: commands,
-          clock: shardClock,
-          has: (product) => shards.map.bucketIn(product, index) !== null,
-        },
-        LIMITS.liveCampaigns,
-      ),
+    ({ sale, commands, clock: shardClock }) =>
+      new LiveCampaigns({ reader: sale.reader, redis: commands, clock: shardClock }, LIMITS.liveCampaigns),
   );
   const readCampaigns = () => allReadable(live, (campaigns) => campaigns.read()).then((found) => found.flat());
   const routes = opsRoutes({ readiness, metrics, store, clock, processName: name, readCampaigns, log });

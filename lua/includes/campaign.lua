@@ -65,10 +65,11 @@ local function is_sealed(c)
   return c.bucket == 'sealed' or c.bucket == 'spent'
 end
 
--- Returns the reply for a missing campaign: unknown, or Redis is empty and has not been filled. The epoch is written
--- last.
+-- Returns the reply for a missing campaign: this shard lacks it, or Redis is empty and has not been filled. The epoch
+-- is written last. The second field says that the campaign is missing and not only a reservation, so that the caller
+-- asks whether it may be in another shard (ScriptRunner).
 local function no_campaign(epoch_key)
-  return { redis.call('EXISTS', epoch_key) == 1 and 'not_found' or 'rebuilding' }
+  return { redis.call('EXISTS', epoch_key) == 1 and 'not_found' or 'rebuilding', 'campaign' }
 end
 
 -- Checks the counters before they are saved, so that no script can save a state that breaks conservation.

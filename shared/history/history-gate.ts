@@ -85,6 +85,7 @@ export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
     redis,
     shape,
     judge: (epoch, server) => watch.judge(epoch, server),
+    onInstallation: (installation) => watch.sees(installation),
     leaveServer,
     ...(onInfo ? { onInfo } : {}),
     onChange: (open, reason) => log.info({ open, reason }, 'Redis availability changed'),

@@ -6,6 +6,7 @@ import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { GateVerdict, RedisGate } from '../redis/gate.js';
+import type { Installation } from '../redis/installation.js';
 import { earliest, generationOf } from '../redis/journal-ids.js';
 import type { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 
@@ -28,6 +29,15 @@ const OUTAGE_REMEMBERED_MS = 5_000;
 /** Entries saved by one statement. It takes some milliseconds in Postgres and about half a megabyte. */
 const SAVE_CHUNK = 1_000;
 
+export type MapOfProcess = {
+  readonly version: number;
+  refresh(): Promise<void>;
+  /** Postgres had this version at that moment, in ms of `performance.now`. */
+  compared(version: number, atMs: number): void;
+  /** A shard of Redis has this version. */
+  sees(version: number): void;
+};
+
 export type HistoryWatchDeps = {
   processId: string;
   kind: Heartbeat['kind'];
@@ -35,8 +45,8 @@ export type HistoryWatchDeps = {
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
   commits: CommitWatermark;
-  /** Which campaigns have moved to another shard. `refresh` reads it. */
-  map: { readonly version: number; refresh(): Promise<void> };
+  /** Which campaigns have moved to another shard (ShardMap). `refresh` reads it from Postgres. */
+  map: MapOfProcess;
   /** Called after entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
   onTrouble: (error: Error) => void;
@@ -56,6 +66,8 @@ export class HistoryWatch {
   /** Verified server → its generation, so that a reconnection does not need Postgres. */
   readonly #verified = new Map<string, number>();
   #gate: RedisGate | null = null;
+  /** What this shard of Redis knows of its installation. */
+  #kept: Installation | null = null;
   #reportedAt: number | null = null;
   #outage = { ms: 0, until: 0 };
   #timer: NodeJS.Timeout | null = null;
@@ -111,6 +123,12 @@ export class HistoryWatch {
     return this.#beating;
   }
 
+  /** Takes what the shard knows of its installation. */
+  sees(installation: Installation): void {
+    this.#kept = installation;
+    this.deps.map.sees(installation.version);
+  }
+
   /**
    * Decides whether a server may be used. While Postgres is away, only a server that this process has verified before
    * may be used.
@@ -118,14 +136,15 @@ export class HistoryWatch {
    */
   async judge(epoch: Epoch | null, server: string): Promise<GateVerdict> {
     // Shards of another number have other tags, so this process finds nothing there.
-    const known = this.#state?.shards ?? this.deps.histories.shards;
-    if (known !== this.deps.histories.shards) return { open: false, reason: this.#otherShards(known) };
+    const other = this.#otherShards();
+    if (other) return { open: false, reason: other };
     if (epoch === null) return { open: false, reason: 'Redis is empty or being filled' };
     if (epoch.server !== server) return { open: false, reason: 'this Redis server has not been verified yet' };
     const newest = this.#state?.latest?.generation ?? 0;
     if (this.#verified.get(server) === epoch.generation && epoch.generation >= newest) return { open: true };
-    const { latest, current, shards } = await this.beat();
-    if (shards !== this.deps.histories.shards) return { open: false, reason: this.#otherShards(shards) };
+    const { latest, current } = await this.beat();
+    const meanwhile = this.#otherShards();
+    if (meanwhile) return { open: false, reason: meanwhile };
     if (current && epoch.generation < current.generation) {
       return { open: false, reason: 'another Redis server continues the journal', superseded: true };
     }
@@ -141,7 +160,8 @@ export class HistoryWatch {
   }
 
   async #beat(): Promise<JournalState> {
-    const { histories, commits, map } = this.deps;
+    const { commits, map } = this.deps;
+    const askedAt = performance.now();
     const state = await this.#report();
     const now = performance.now();
     const silentMs = this.#reportedAt === null ? FIRST_OUTAGE_MS : now - this.#reportedAt;
@@ -150,14 +170,16 @@ export class HistoryWatch {
     this.deps.onBeat?.();
     const first = this.#state === null;
     this.#state = state;
-    if (state.mapVersion !== map.version) {
+    if (state.mapVersion > map.version) {
       await map.refresh();
       // The command that moves a campaign waits until each process reports the move.
       this.#schedule(0);
     }
-    if (state.shards !== histories.shards) {
+    map.compared(state.mapVersion, askedAt);
+    const other = this.#otherShards();
+    if (other) {
       this.#verified.clear();
-      this.#gate?.distrust(this.#otherShards(state.shards));
+      this.#gate?.distrust(other);
     }
     commits.heard(state.cursor);
     const { latest } = state;
@@ -212,8 +234,14 @@ export class HistoryWatch {
     this.#schedule(0);
   }
 
-  #otherShards(installed: number): string {
-    return `SHARDS is ${this.deps.histories.shards}, but this installation has ${installed}`;
+  /** Why SHARDS is not the number of shards of this installation; null = it is. */
+  #otherShards(): string | null {
+    const { shards } = this.deps.histories;
+    const installed = this.#state?.shards ?? shards;
+    return (
+      lostNumber(this.#kept, { shards: installed, version: this.#state?.mapVersion ?? 0 }, shards) ??
+      (installed === shards ? null : `SHARDS is ${shards}, but this installation has ${installed}`)
+    );
   }
 
   #schedule(afterMs: number): void {
@@ -230,4 +258,17 @@ export class HistoryWatch {
     }, afterMs);
     this.#timer.unref();
   }
+}
+
+/**
+ * Why this shard must not be used although its number may be that of Postgres: Redis knows of a later change of the
+ * number of shards, which Postgres has lost.
+ * @param kept by this shard. @param found in Postgres. @param shards SHARDS
+ */
+export function lostNumber(kept: Installation | null, found: Installation, shards: number): string | null {
+  if (!kept || kept.version <= found.version || (kept.shards === shards && found.shards === shards)) return null;
+  return (
+    `Redis has ${kept.shards} shards, and Postgres ${found.shards}: it was set back. ` +
+    'Run: npm run reconcile -- --after-restore'
+  );
 }

@@ -20,8 +20,12 @@ export type NewCampaign = CampaignTerms & {
 /** Units of a campaign by state, and the number of its reservations. Triggers maintain them. */
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
-/** `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. */
-export type StoredCampaign = Campaign & RowCounters & { redemptionsDroppedAt: Date | null; hidden: boolean };
+/**
+ * `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. `shard`: where it was
+ * put; null = in the one of its hash (ShardMap).
+ */
+export type StoredCampaign = Campaign &
+  RowCounters & { redemptionsDroppedAt: Date | null; hidden: boolean; shard: number | null };
 
 type Row = StoredTerms & {
   campaign_id: string;
@@ -40,6 +44,7 @@ type Row = StoredTerms & {
   rules: CampaignRules;
   status: CampaignStatus;
   buckets: number;
+  shard: number | null;
   terms_version: number;
   codes: number;
   created_at: Date;
@@ -165,6 +170,7 @@ function fromRow(row: Row): StoredCampaign {
     reservations: Number(row.reservations),
     redemptionsDroppedAt: row.redemptions_dropped_at,
     hidden: row.hidden_at !== null,
+    shard: row.shard,
     rules: row.rules,
     status: row.status,
     buckets: row.buckets,

@@ -53,13 +53,18 @@ export async function readSharding(database: Queryable): Promise<Sharding> {
  * Locks the number of shards until the end of the transaction, so that nothing is recorded in it for a number that
  * `npm run reshard` changes meanwhile.
  * @param shards that this process works with
- * @throws EngineUnavailable when the installation has another number, or gets one now
+ * @param seen the latest version of the map of campaigns that Redis has shown
+ * @throws EngineUnavailable when the installation has another number, or gets one now, or when Postgres was set back to
+ *   an earlier map: a new place would hide those that it has lost
  */
-export async function lockShards(client: Queryable, shards: number): Promise<void> {
-  const { rows } = await client.query<{ shards: number; begun: boolean }>(
-    'select shards, exists (select 1 from journal_histories) as begun from installation for no key update',
+export async function lockShards(client: Queryable, shards: number, seen = 0): Promise<void> {
+  const { rows } = await client.query<{ shards: number; map_version: string; begun: boolean }>(
+    `select shards, map_version, exists (select 1 from journal_histories) as begun
+     from installation for no key update`,
   );
   const [found] = rows;
+  if (found && Number(found.map_version) < seen)
+    throw new EngineUnavailable('postgres', 'it was set back and lacks places of campaigns that Redis has');
   // Before the first worker has started, the installation has no number yet.
   if (found?.begun && found.shards !== shards)
     throw new EngineUnavailable('postgres', `this installation has ${found.shards} shards, and ${shards} are set here`);
@@ -68,8 +73,20 @@ export async function lockShards(client: Queryable, shards: number): Promise<voi
 /** Records that a campaign is in another shard from now on. @returns the version that every process must know */
 export async function moveCampaign(client: Queryable, product: ProductId, shard: number): Promise<number> {
   await client.query('update campaigns set shard = $2 where product_id = $1', [product, shard]);
+  return raiseMapVersion(client);
+}
+
+/**
+ * Gives the map of campaigns a new version: the time in milliseconds, at least the last version plus one. So a Postgres
+ * that was set back never gives a version again.
+ * @param above the new version is also later than this one
+ */
+export async function raiseMapVersion(client: Queryable, above = 0): Promise<number> {
   const { rows } = await client.query<{ map_version: string }>(
-    'update installation set map_version = map_version + 1 returning map_version',
+    `update installation set map_version =
+       greatest(map_version + 1, $1::bigint + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+     returning map_version`,
+    [above],
   );
   return Number(rows[0]?.map_version);
 }

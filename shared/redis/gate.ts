@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { Deadline, type Watched } from './deadline.js';
 import { decodeEpoch, type Epoch } from './epoch.js';
+import { decodeInstallation, type Installation } from './installation.js';
 import { keys } from './keys.js';
 import { parseInfo } from './redis-requirements.js';
 
@@ -18,6 +19,8 @@ export type GateDeps = {
   shape: () => Promise<readonly string[]>;
   /** Decides whether a server continues the history in Postgres (shared/history). */
   judge: (epoch: Epoch | null, server: string) => Promise<GateVerdict>;
+  /** Receives what the server knows of its installation, before each judgement and about once a second. */
+  onInstallation?: (installation: Installation) => void;
   /** Leaves the server, so that every connection finds the primary again. */
   leaveServer: (reason: string) => void;
   /** Receives every reply to INFO, about once a second while the gate is open. */
@@ -187,12 +190,16 @@ export class RedisGate {
   }
 
   async #readServer(): Promise<{ epoch: Epoch | null; info: ReadonlyMap<string, string> }> {
-    const [epoch, text] = await Promise.all([
-      this.deps.redis.get(keys.epoch),
-      this.deps.redis.call('INFO', 'replication', 'memory'),
+    const { redis, onInfo, onInstallation } = this.deps;
+    const [epoch, kept, text] = await Promise.all([
+      redis.get(keys.epoch),
+      redis.get(keys.installation),
+      redis.call('INFO', 'replication', 'memory'),
     ]);
     const info = parseInfo(String(text));
-    this.deps.onInfo?.(info);
+    onInfo?.(info);
+    const installation = decodeInstallation(kept);
+    if (installation) onInstallation?.(installation);
     return { epoch: epoch === null ? null : decodeEpoch(epoch), info };
   }
 }

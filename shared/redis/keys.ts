@@ -19,6 +19,8 @@ export const KEY_DOCS = {
     'stream · every promise, appended by the script that made it; the promises of one call are one entry, which is trimmed when Postgres has committed it.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
+  installation:
+    'string · number of shards|version of the map of campaigns, the latest that a process knew; it stays under the tags of a number of shards that was left.',
   displaced:
     'set · products whose number another campaign got, because Postgres had been set back; they are not in the directory.',
   events: 'stream · CloudEvents for external readers; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
@@ -74,6 +76,7 @@ export const keys = {
   journal: `${PREFIX}:journal`,
   mark: `${PREFIX}:mark`,
   directory: `${PREFIX}:campaigns`,
+  installation: `${PREFIX}:installation`,
   displaced: `${PREFIX}:displaced`,
   metrics: `${PREFIX}:metrics`,
   events: `${PREFIX}:events`,

@@ -17,6 +17,8 @@ export class ScriptRunner {
     readonly luaFolder: string,
     /** Refuses calls while Redis is not verified; null = no check, for workers that fill Redis. */
     readonly gate: RedisGate | null = null,
+    /** Refuses to say that a campaign does not exist while it may be in another shard; null = no check. */
+    readonly places: { assertCurrent(): void } | null = null,
   ) {
     const { keyPrefix } = redis.options;
     this.#batched = { replyEncoding: 'utf8', ...(keyPrefix ? { keyPrefix } : {}) };
@@ -68,6 +70,8 @@ export class ScriptRunner {
   #outcome<Contract extends ScriptContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
+    // The campaign is missing in this shard (includes/campaign.lua).
+    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign') this.places?.assertCurrent();
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
     const outcome = decode((reply as string[]).slice(1)) as { kind: string };

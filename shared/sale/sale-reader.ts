@@ -56,7 +56,7 @@ export class SaleReader {
       ),
     );
     const [status, total, free, held, redeemed, burned, waiting] = values;
-    if (!status) return null;
+    if (!status) return this.#missing();
     if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
     const unlimited = total === '-1';
     return {
@@ -81,7 +81,7 @@ export class SaleReader {
         ...['status', 'starts_at', 'ends_at', 'line_enabled', 'total', 'free', 'held'],
       ),
     );
-    if (!status) return null;
+    if (!status) return this.#missing();
     const hasLine = line === '1';
     // A campaign without any units is a waiting list for them.
     const limited = Number(total) > 0 || (Number(total) === 0 && !hasLine);
@@ -99,7 +99,7 @@ export class SaleReader {
     const [status, waiting, pace, presence] = await this.#readFilled((redis) =>
       redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'presence_ms'),
     );
-    if (!status) return null;
+    if (!status) return this.#missing();
     return {
       status: status as CampaignStatus,
       // The last part of the field counts promotions (lua/includes/pace.lua).
@@ -158,6 +158,12 @@ export class SaleReader {
    */
   async productOf(no: CampaignNo): Promise<ProductId | null> {
     return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
+  }
+
+  /** @throws EngineUnavailable while the campaign may be in another shard */
+  #missing(): null {
+    this.scripts.places?.assertCurrent();
+    return null;
   }
 
   async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {

@@ -18,7 +18,13 @@ import {
 } from './scripts/campaign.js';
 import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import { eraseUserScript } from './scripts/erase-user.js';
-import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
+import {
+  beginFillScript,
+  beginHistoryScript,
+  endFillScript,
+  fillScript,
+  keepInstallationScript,
+} from './scripts/fill.js';
 import {
   expireScript,
   heartbeatScript,
@@ -65,6 +71,7 @@ export const SALE_SCRIPTS = [
   fillScript,
   endFillScript,
   beginHistoryScript,
+  keepInstallationScript,
   appendEventsScript,
   sealScript,
   drawNumbersScript,

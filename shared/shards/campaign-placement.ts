@@ -2,19 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_BUCKET } from '../domain/buckets.js';
 import type { ProductId } from '../domain/ids.js';
 import { shardOfProduct } from '../domain/shards.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import type { StoredCampaign } from '../postgres/campaigns.js';
 import { lockShards, moveCampaign, readSharding } from '../postgres/installation.js';
 import type { JournalHistories } from '../postgres/journal-histories.js';
 import type { Queryable } from '../postgres/pool.js';
-import type { ShardMap } from './shard-map.js';
+import { MAP_CURRENT_MS, type ShardMap } from './shard-map.js';
 
 const LOOK_AGAIN_MS = 20;
-/** A process that does not report in time is frozen or cut off. It learns the place with its next report. */
-const KNOWN_WITHIN_MS = 2_000;
 
 export type PlacementDeps = {
   database: Queryable;
   map: ShardMap;
   histories: Pick<JournalHistories, 'allKnowMap'>;
+  /** Writes the version of the map to every shard that can be reached. */
+  keepInRedis: (version: number) => Promise<void>;
   processId: string;
   /** A process that reported within this time is alive. */
   aliveMs: () => number;
@@ -32,11 +34,11 @@ export class CampaignPlacement {
    * Places a campaign that the caller's transaction has created.
    * @param buckets of the campaign; all processes must know that it is divided
    * @returns the version of the map of campaigns that all processes must know before it is sold; null = nothing to know
-   * @throws EngineUnavailable when the number of shards changes
+   * @throws EngineUnavailable when the number of shards changes, or Postgres was set back
    */
   async place(client: Queryable, product: ProductId, buckets = 1): Promise<number | null> {
     const { map } = this.deps;
-    await lockShards(client, map.count);
+    await lockShards(client, map.count, map.seen);
     if (map.count === 1) return null;
     if (buckets > 1) return moveCampaign(client, product, map.shardOf(product, FIRST_BUCKET));
     const { rows } = await client.query<{ product_id: ProductId; shard: number | null }>(
@@ -53,12 +55,30 @@ export class CampaignPlacement {
     return moveCampaign(client, product, counts.indexOf(Math.min(...counts)));
   }
 
-  /** Waits until every live process knows the place of the campaign, for at most two seconds. */
+  /**
+   * Waits until every live process knows the place of the campaign, for at most two seconds. A process that does not
+   * report in time is frozen or cut off. Its map is not current any more, so it replies 503 about a campaign that it
+   * does not find.
+   */
   async untilKnown(version: number): Promise<void> {
-    const { database, map, histories, processId, aliveMs } = this.deps;
+    const { database, map, histories, keepInRedis, processId, aliveMs } = this.deps;
     map.replace(await readSharding(database));
-    const until = performance.now() + KNOWN_WITHIN_MS;
+    await keepInRedis(version);
+    const until = performance.now() + MAP_CURRENT_MS;
     while (performance.now() < until && !(await histories.allKnowMap(version, processId, aliveMs())))
       await sleep(LOOK_AGAIN_MS);
+  }
+
+  /**
+   * Checks that this process knows where a campaign is before it loads it.
+   * @param campaign as Postgres has it now
+   * @throws EngineUnavailable when it does not, or Postgres was set back
+   */
+  async assertKnown(campaign: StoredCampaign): Promise<void> {
+    const { map, database } = this.deps;
+    if (map.agreesWith(campaign)) return;
+    map.replace(await readSharding(database));
+    if (!map.agreesWith(campaign))
+      throw new EngineUnavailable('postgres', `it is not known in which shard ${campaign.productId} is`);
   }
 }

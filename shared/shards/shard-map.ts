@@ -1,14 +1,25 @@
 import { bucketOfShard, bucketOfUser, FIRST_BUCKET, shardOfBucket } from '../domain/buckets.js';
 import type { CampaignId, ProductId, UserId } from '../domain/ids.js';
 import { type ShardCount, shardOfProduct } from '../domain/shards.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import type { DividedCampaign, Sharding } from '../postgres/installation.js';
 
-/** In which shard each campaign is, and each bucket of a divided one. */
+/** A map that was compared with Postgres within this time is current. A creation waits as long for each process. */
+export const MAP_CURRENT_MS = 2_000;
+
+/**
+ * In which shard each campaign is, and each bucket of a divided one. A campaign that is missing where the map puts it
+ * exists nowhere only if the map is current (decision 69).
+ */
 export class ShardMap {
   /** Campaigns that were moved. */
   #moved: ReadonlyMap<ProductId, number> = new Map();
   #divided: ReadonlyMap<ProductId, DividedCampaign> = new Map();
   #version = 0;
+  /** The latest version that a shard of Redis has shown. */
+  #seen = 0;
+  /** When Postgres had no later version, in ms of `performance.now`. */
+  #comparedAt = Number.NEGATIVE_INFINITY;
   readonly #listeners: (() => void)[] = [];
 
   constructor(readonly count: ShardCount) {}
@@ -16,6 +27,43 @@ export class ShardMap {
   /** Of the moves that this process knows. */
   get version(): number {
     return this.#version;
+  }
+
+  /** The latest version that a shard of Redis has shown. If Postgres has an earlier one, it was set back. */
+  get seen(): number {
+    return this.#seen;
+  }
+
+  /** Takes the version that a shard of Redis has. */
+  sees(version: number): void {
+    this.#seen = Math.max(this.#seen, version);
+  }
+
+  /** Takes the version that Postgres had at that moment, in ms of `performance.now`. */
+  compared(version: number, atMs: number): void {
+    if (version <= this.#version) this.#comparedAt = Math.max(this.#comparedAt, atMs);
+  }
+
+  /** Whether the map lacks places that Redis knows of: this process has yet to read them, or Postgres was set back. */
+  get isBehind(): boolean {
+    return this.#version < this.#seen;
+  }
+
+  /** @throws EngineUnavailable while campaigns may be in other shards than this map has */
+  assertCurrent(): void {
+    if (this.count === 1) return;
+    if (this.isBehind || performance.now() - this.#comparedAt > MAP_CURRENT_MS)
+      throw new EngineUnavailable('postgres', 'it is not known in which shards campaigns are');
+  }
+
+  /**
+   * Whether a campaign as Postgres has it now is where this map has it. Otherwise this process must not load it: it
+   * would be in two shards.
+   */
+  agreesWith({ productId, shard, buckets }: { productId: ProductId; shard: number | null; buckets: number }): boolean {
+    if (this.count === 1) return true;
+    const home = shard ?? shardOfProduct(productId, this.count);
+    return !this.isBehind && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;
   }
 
   /** @param bucket of a divided campaign; other campaigns have only bucket 0 */
@@ -60,9 +108,14 @@ export class ShardMap {
     for (const listener of this.#listeners) listener();
   }
 
+  /** Takes the shard that has a campaign, or its first bucket, where Postgres may lack it. */
+  learn(product: ProductId, shard: number): void {
+    this.#moved = new Map([...this.#moved, [product, shard]]);
+  }
+
   /** Adds a divided campaign that Postgres lacks. @param home the shard of its bucket 0 */
   addDivided(product: ProductId, home: number, campaign: DividedCampaign): void {
-    this.#moved = new Map([...this.#moved, [product, home]]);
+    this.learn(product, home);
     this.#divided = new Map([...this.#divided, [product, campaign]]);
   }
 

@@ -71,6 +71,8 @@ export function connectShard(deps: ShardDeps): Shard {
         return map.version;
       },
       refresh: async () => map.replace(await readSharding(historyDatabase)),
+      compared: (version, atMs) => map.compared(version, atMs),
+      sees: (version) => map.sees(version),
     },
     redis: commands,
     database: historyDatabase,
@@ -92,7 +94,7 @@ export function connectShard(deps: ShardDeps): Shard {
   life.add(`Redis gate${of}`, kind === 'worker' ? { quiet: () => gate.stop() } : { stop: () => gate.stop() });
   life.add(`history watch${of}`, { start: () => watch.start(gate), stop: () => watch.stop() });
   life.add(`Redis clock${of}`, clock);
-  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
+  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate, map);
   return {
     ...history,
     index,

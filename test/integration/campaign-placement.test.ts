@@ -16,6 +16,7 @@ const placement = new CampaignPlacement({
   database,
   map,
   histories: { allKnowMap: async () => true },
+  keepInRedis: async () => {},
   processId: 'api',
   aliveMs: () => 1_000,
 });
@@ -76,7 +77,7 @@ test('the number of shards does not change when a campaign was created meanwhile
     return 1;
   };
   const clear = () => Promise.reject(new Error('nothing may be removed'));
-  const changing = changeShards(database, 'reshard', [{ retire, clear }], 4, () => {});
+  const changing = changeShards(database, 'reshard', [{ retire, keep: clear, clear }], 4, () => {});
   const refusal = await changing.catch(String);
   expect(refusal).toContain(`${created[0]} is divided into 8 buckets, and each needs a shard of its own`);
   expect(await readSharding(database)).toMatchObject({ shards: 16, left: null });

@@ -30,3 +30,10 @@ export const beginHistoryScript = defineScript({
   replies: { begun: () => ({}), changed: () => ({}) },
 });
 export type BeginHistoryOutcome = OutcomeOf<typeof beginHistoryScript>;
+
+export const keepInstallationScript = defineScript({
+  name: 'keep_installation',
+  keys: ['installation'],
+  args: ['shards', 'version:int'],
+  replies: { kept: () => ({}) },
+});
