@@ -14,6 +14,7 @@
 --                 answers (keys: idempotency of each): answer ttl_ms
 --                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
+--                 numbers (keys: directory): number of a campaign that the directory no longer has
 -- EACH (at most 10000)
 --   value         fields of the records, as listed under the action
 -- REPLY
@@ -77,6 +78,9 @@ if action == 'answers' then
 end
 if action == 'payments' then
   for _, row in ipairs(rows) do redis.call('HSET', filled_keys[1], row[1], row[2]) end
+end
+if action == 'numbers' then
+  for _, no in ipairs(each_value) do redis.call('HDEL', filled_keys[1], no) end
 end
 for key, order in pairs(orders) do redis.call('SET', key, order.text, 'PX', order.ttl_ms) end
 return { 'filled' }

@@ -13,6 +13,7 @@ import { queueErrorLog } from '../shared/observability/queue-error-log.js';
 import { settledWithin } from '../shared/observability/settled-within.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
+import type { StoredCampaign } from '../shared/postgres/campaigns.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JobQueues, type QueueServer } from '../shared/queues/queues.js';
@@ -38,6 +39,8 @@ export type WorkerShard = Shard & {
   filler: SaleStore;
   /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
+  /** The same of a campaign as Postgres has it now; false while this process does not know where it is. */
+  isHere: (campaign: StoredCampaign) => boolean;
 };
 
 /** The parts that every module of the worker may use: the process, its datastores, and the campaigns in Redis. */
@@ -113,7 +116,8 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
       commitsWaiting: 0,
     });
     const has = (product: ProductId) => map.bucketIn(product, index) !== null;
-    return { ...shard, ...createSaleStores(config, database, shard), has };
+    const isHere = (campaign: StoredCampaign) => has(campaign.productId) && map.agreesWith(campaign);
+    return { ...shard, ...createSaleStores(config, database, shard), has, isHere };
   });
   const shards = new Shards(all, map);
   const onQueueError = queueErrorLog(log);

@@ -119,11 +119,11 @@ function createSchedule({ database, shards }: Core, { preheat }: Refilling): () 
   const of = shards.all.map(({ commands }) => ({ copy: new SaleCopy(commands), ahead: new Map() as TermsAhead }));
   return async () => {
     const live = await campaigns.live();
-    await inEachShard(shards.all, ({ index, sale, has, clock, log }) =>
+    await inEachShard(shards.all, ({ index, sale, has, isHere, clock, log }) =>
       keepSchedule({
         ...at(of, index),
-        ...{ sale, campaigns, live, has, log, limits: LIMITS },
-        divided: () => shards.map.divided.keys(),
+        ...{ sale, campaigns, live, isHere, log, limits: LIMITS },
+        divided: () => [...shards.map.divided.keys()].filter(has),
         nowMs: clock.nowMs(),
         preheat: (one) => preheat(one, index),
       }),

@@ -10,6 +10,7 @@ import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { readSharding } from '../shared/postgres/installation.js';
 import { Database } from '../shared/postgres/pool.js';
 import { keys } from '../shared/redis/keys.js';
+import { keepInstallation } from '../shared/shards/keep-installation.js';
 import { type Core, connect, type WorkerShard } from './core.js';
 import type { Persist } from './persist/persist.js';
 import { persistModule } from './persist/persist.module.js';
@@ -24,7 +25,7 @@ import {
   requireShardsForBuckets,
   TooFewShards,
 } from './reshard/change-shards.js';
-import { moveCampaign, recordsOf } from './reshard/move-campaign.js';
+import { moveCampaign } from './reshard/move-campaign.js';
 
 /** `npm run reshard`: changes the number of shards, or moves one campaign (scripts/reshard.mjs has the usage). */
 const REACHED_WITHIN_MS = 15_000;
@@ -77,11 +78,11 @@ function oldShard({ index, filler }: WorkerShard): OldShard {
   const fill = new RedisFill(filler.scripts);
   return {
     retire: async () => (await (outages[index] as PlannedOutages).retire()).generation,
+    keep: (installation) => keepInstallation(filler.scripts, installation),
     clear: async () => {
       const token = `${core.name}-left`;
       await fill.begin(token);
-      for (const product of (await filler.reader.directory()).values())
-        await fill.write(token, 'remove', recordsOf(product));
+      for (const [no, product] of await filler.reader.directory()) await fill.removeCampaign(token, no, product);
       await fill.write(token, 'remove', [keys.journal, keys.directory]);
     },
   };
@@ -97,23 +98,24 @@ async function move(product: string, index: number): Promise<void> {
   const from = core.shards.of(campaign.productId, FIRST_BUCKET);
   const to = core.shards.all[index];
   if (!to) throw new Mistake(`there is no shard ${index}: this installation has 0 to ${core.shards.all.length - 1}`);
-  if (from === to) {
-    for (const shard of core.shards.all)
-      if (shard !== to) await (outages[shard.index] as PlannedOutages).discard(campaign);
-    return void say(`${product} is in shard ${index} already`);
-  }
+  if (from === to) return void say(`${product} is in shard ${index} already`);
   await Promise.all([reached(from), reached(to)]);
   say(`${product} moves from shard ${from.index} to shard ${to.index}`);
   const [taken, given] = [outages[from.index], outages[to.index]] as [PlannedOutages, PlannedOutages];
   await moveCampaign(campaign, {
     processId: core.name,
     shards: installed,
+    seen: () => core.shards.map.seen,
     from: {
-      giveAway: (keyNames, steps) => taken.giveAway(keyNames, steps),
+      giveAway: (one, steps) => taken.giveAway(one, steps),
       histories: from.histories,
       aliveMs: () => from.watch.aliveMs,
     },
-    to: { index, refill: (one, reason) => given.refill(one, reason) },
+    to: { index, prepare: (one) => given.prepare(one) },
+    keepInRedis: async (version) => {
+      const all = core.shards.all.map(({ filler }) => keepInstallation(filler.scripts, { shards: installed, version }));
+      await Promise.allSettled(all);
+    },
     say,
   });
 }

@@ -23,8 +23,6 @@ export class ActiveCampaigns {
   constructor(
     readonly sale: Pick<SaleReader, 'directory'>,
     readonly redis: Redis,
-    /** Whether a campaign is in this shard. A move that was interrupted may have left a copy of another shard's. */
-    readonly has: (product: ProductId) => boolean = () => true,
   ) {}
 
   /**
@@ -34,7 +32,7 @@ export class ActiveCampaigns {
    */
   async read(nowMs: number): Promise<ActiveCampaign[]> {
     if (performance.now() - this.#allAt >= ALL_EVERY_MS) {
-      const products = [...(await this.sale.directory()).values()].filter((product) => this.has(product));
+      const products = [...(await this.sale.directory()).values()];
       this.#known = await this.#ask(products);
       this.#allAt = performance.now();
     } else if (this.#last.size > 0) {

@@ -19,8 +19,6 @@ export type LiveCampaignsDeps = {
   reader: Pick<SaleReader, 'directory' | 'stock'>;
   redis: Redis;
   clock: Pick<RedisClock, 'nowMs'>;
-  /** Whether a campaign is in this shard. A move that was interrupted may have left a copy of another shard's. */
-  has: (product: ProductId) => boolean;
 };
 
 /**
@@ -47,9 +45,8 @@ export class LiveCampaigns {
   }
 
   async #readList(): Promise<void> {
-    const { reader, has } = this.deps;
+    const { reader } = this.deps;
     const newest = [...(await reader.directory())]
-      .filter(([, product]) => has(product))
       .sort(([a], [b]) => campaignOfNumber(b) - campaignOfNumber(a))
       .slice(0, this.limits.listed);
     const stocks = await Promise.all(newest.map(([, product]) => reader.stock(product)));

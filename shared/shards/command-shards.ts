@@ -16,8 +16,6 @@ export type CommandShard = {
   redis: Redis;
   journal: Journal;
   cursor: JournalCursor;
-  /** Whether a campaign, or a bucket of it, is in this shard. */
-  has: (product: ProductId) => boolean;
 };
 
 /** The shards of an installation for a command that reads them and ends. Connects to each shard when it is needed. */
@@ -48,8 +46,7 @@ export class CommandShards {
     const prefix = shardPrefix(index, this.map.count, onCluster, namespace);
     const redis = connectForCommands(this.target, this.limits, () => {}, prefix);
     const cursor = new JournalCursor(this.database, index, this.map.count > 1);
-    const has = (product: ProductId) => this.map.bucketIn(product, index) !== null;
-    const shard = { index, redis, journal: new Journal(redis), cursor, has };
+    const shard = { index, redis, journal: new Journal(redis), cursor };
     this.#opened.set(index, shard);
     const limit = setTimeout(() => redis.emit('error', new Error('no server replies')), this.limits.connectMs * 2);
     await new Promise<void>((resolve, reject) => {

@@ -18,7 +18,7 @@ const PREHEAT_MS = 600_000;
 const inAnHour = () => new Date(Date.now() + 3_600_000);
 
 /** As the worker composes it. */
-async function preheat(campaign: StoredCampaign): Promise<void> {
+async function preheat(campaign: StoredCampaign, isHere = (_: StoredCampaign) => true): Promise<void> {
   const parts = {
     database: store.database,
     sale: sale.store,
@@ -27,7 +27,7 @@ async function preheat(campaign: StoredCampaign): Promise<void> {
   };
   const refill = (lost: StoredCampaign) =>
     sale.fill(async (token) => restoreCampaign(parts, lost, await sale.nowMs(), token));
-  await putIntoRedis({ ...parts, campaigns: store.campaigns, drain: () => store.persist(), refill }, campaign);
+  await putIntoRedis({ ...parts, campaigns: store.campaigns, isHere, drain: () => store.persist(), refill }, campaign);
 }
 
 /** One round of the schedule; by default at this moment of Redis. */
@@ -35,22 +35,24 @@ async function keep({
   nowMs,
   through = sale.store,
   ahead = new Map(),
+  isHere = () => true,
 }: {
   nowMs?: number;
   through?: SaleStore;
   ahead?: TermsAhead;
+  isHere?: (campaign: StoredCampaign) => boolean;
 } = {}): Promise<void> {
   await keepSchedule({
     sale: through,
     copy: new SaleCopy(sale.redis),
     campaigns: store.campaigns,
     live: await store.campaigns.live(),
-    has: () => true,
+    isHere,
     divided: () => [],
     log: store.log,
     nowMs: nowMs ?? (await sale.nowMs()),
     limits: { preheatMs: PREHEAT_MS },
-    preheat,
+    preheat: (campaign) => preheat(campaign),
     ahead,
   });
 }
@@ -83,6 +85,19 @@ test('the schedule puts into Redis what Postgres has and Redis has not: open one
     'not in Redis',
   ]);
   expect((await open.checkout('ann')).kind).toBe('reserved');
+});
+
+test('the schedule leaves a campaign alone that another shard has, or that this process cannot place', async () => {
+  const [here, elsewhere] = [await store.storeCampaign(), await store.storeCampaign()];
+  const isHere = ({ productId }: StoredCampaign) => productId === here.product;
+  await keep({ isHere });
+  expect([await statusOf(here), await statusOf(elsewhere)]).toEqual(['open', 'not in Redis']);
+  // It moves between the look and the load.
+  const stored = await store.campaigns.find(elsewhere.product);
+  await expect(preheat(stored as StoredCampaign, () => false)).rejects.toThrow(
+    'not known whether the campaign is here',
+  );
+  expect(await statusOf(elsewhere)).toBe('not in Redis');
 });
 
 test('the schedule puts a scheduled campaign into Redis when its opening is as near as the limit, not before', async () => {
@@ -181,7 +196,7 @@ test('the schedule leaves terms alone that an operator has changed meanwhile, an
     copy: new SaleCopy(sale.redis),
     campaigns: store.campaigns,
     live: row ? [row] : [],
-    has: () => true,
+    isHere: () => true,
     divided: () => [],
     log: store.log,
     nowMs: begun + 10_001,

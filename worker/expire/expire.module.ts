@@ -27,10 +27,10 @@ export function deadlinesModule(
   expiring: readonly Expiring[],
   onFailed: (queue: string, error: unknown) => void,
 ): void {
-  for (const { index, sale, commands, clock, gate, has } of shards.all) {
+  for (const { index, sale, commands, clock, gate } of shards.all) {
     const { run } = expiring[index] as Expiring;
     const watch = new DeadlineWatch({
-      active: new ActiveCampaigns(sale.reader, commands, has),
+      active: new ActiveCampaigns(sale.reader, commands),
       clock,
       add: (products) => queues.add('expire', { shard: index, products }, index),
       expire: run,

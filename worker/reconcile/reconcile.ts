@@ -106,8 +106,8 @@ export async function reconcileAll(
       if (!(await countersDiffer(deps, campaign)) || !(await countersDiffer(deps, campaign))) continue;
       drift += (await reconcileCampaign(deps, campaign, { refill: false })).drift;
     } catch (error) {
-      // The shard of this campaign is away; the campaigns of others are compared all the same.
-      if (!(error instanceof EngineUnavailable) || error.engine !== 'redis') throw error;
+      // The shard of this campaign is away, or not known; the other campaigns are compared all the same.
+      if (!(error instanceof EngineUnavailable)) throw error;
     }
   }
   metrics.drift.set(drift);

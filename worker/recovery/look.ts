@@ -1,11 +1,12 @@
 import { foreignFormat } from '../../shared/domain/format.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import type { HistoryWatch } from '../../shared/history/history-watch.js';
+import { type HistoryWatch, lostNumber } from '../../shared/history/history-watch.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
 import { readForeignFormat } from '../../shared/redis/format.js';
+import { decodeInstallation, type Installation } from '../../shared/redis/installation.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -22,7 +23,10 @@ type Deps = {
   cursor: JournalCursor;
 };
 
-/** Reads the current state of Redis, its journal and Postgres. @throws EngineUnavailable */
+/**
+ * Reads the current state of Redis, its journal and Postgres. `kept`: what Redis knows of its installation.
+ * @throws EngineUnavailable also when Postgres was set back and lacks a change of the number of shards
+ */
 export async function lookAt({
   sale,
   journal,
@@ -30,19 +34,23 @@ export async function lookAt({
   histories,
   recovered,
   cursor,
-}: Deps): Promise<Look & { role: string }> {
+}: Deps): Promise<Look & { role: string; kept: Installation | null }> {
   const { redis } = sale.scripts;
   // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
   // before the cursor.
   const postgres = await watch.beat();
-  const [foreign, text, epoch, position, pending] = await Promise.all([
+  const [foreign, text, epoch, keptText, position, pending] = await Promise.all([
     engine(() => readForeignFormat(redis)),
     engine(() => redis.call('INFO', 'replication') as Promise<string>),
     engine(() => redis.get(keys.epoch)),
+    engine(() => redis.get(keys.installation)),
     journal.position(),
     recovered.hasPending(),
   ]);
   if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
+  const kept = decodeInstallation(keptText);
+  const lost = lostNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
+  if (lost) throw new EngineUnavailable('postgres', lost);
   const info = parseInfo(text);
   const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
   const seemsBehind = isBehind(postgres.cursor, position, firstBegins);
@@ -55,6 +63,7 @@ export async function lookAt({
     cursorAfter: seemsBehind ? await cursor.read() : postgres.cursor,
     firstBegins,
     recovered: pending,
+    kept,
   };
 }
 

@@ -2,18 +2,25 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
-import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { nextGeneration } from './begin-history.js';
 import { diagnose } from './diagnosis.js';
 import { lookAt } from './look.js';
 import type { RecoveryDeps } from './recovery.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { tokenOf } from './redis-fill.js';
-import { restoreCampaigns } from './restore-campaign.js';
+import { type LoadRestored, restoreCampaigns, restoreRecords } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
 /** A shard that is out of service for good. */
 export type Retired = { token: string; generation: number | null };
+
+/** The steps of a move that concern other shards, and all processes (`PlannedOutages.giveAway`). */
+export type MoveSteps = {
+  prepare: () => Promise<void>;
+  record: (client: Queryable) => Promise<void>;
+  arrive: () => Promise<void>;
+  learned: () => Promise<void>;
+};
 
 /**
  * Takes a shard that is in service out of service for a purpose: to fill a campaign again, to give it to another shard,
@@ -28,44 +35,64 @@ export class PlannedOutages {
     this.#unsaved = new UnsavedEntries(deps);
   }
 
-  /** Fills one campaign from Postgres although Redis is in service. Every call gets 503 for that moment. */
+  /**
+   * Fills one campaign from Postgres although Redis is in service. Every call gets 503 for that moment.
+   * @throws EngineUnavailable when the campaign is in another shard, the shard is not in service, or another worker
+   *   recovers it
+   */
   async refill(campaign: StoredCampaign, reason: string): Promise<void> {
+    await this.#withoutService(campaign, reason, async (token, assertHeld) => {
+      if (!this.deps.isHere(campaign))
+        throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
+      await restoreCampaigns(this.deps, [campaign], token, assertHeld);
+    });
+  }
+
+  /**
+   * Fills the records of a campaign that moves here, in the same way. Scripts do not find it before it is loaded.
+   * @returns what loads it
+   */
+  async prepare(campaign: StoredCampaign): Promise<LoadRestored> {
+    let load: LoadRestored | null = null;
+    await this.#withoutService(campaign, 'it moves here', async (token, assertHeld) => {
+      assertHeld();
+      load = await restoreRecords(this.deps, campaign, await this.deps.nowMs(), token);
+    });
+    if (!load) throw new EngineUnavailable('redis', 'the campaign was not prepared');
+    return load;
+  }
+
+  async #withoutService(
+    { productId }: StoredCampaign,
+    reason: string,
+    work: (token: string, assertHeld: () => void) => Promise<void>,
+  ): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await lookAt(this.deps);
+      const look = await lookAt(deps);
       const { epoch } = look;
       if (epoch === null || diagnose(look).kind !== 'in_service') {
         throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
       }
-      deps.log.warn({ campaign: campaign.productId, reason }, 'a campaign is refilled from Postgres');
+      deps.log.warn({ campaign: productId, reason }, 'a campaign is refilled from Postgres');
       const token = tokenOf(deps.processId, epoch.generation);
       await this.#takeOutOfService(token);
-      await restoreCampaigns(deps, [campaign], token, assertHeld);
+      await work(token, assertHeld);
       await deps.fill.end(token, epoch);
     });
     if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }
 
   /**
-   * Gives a campaign away: takes the shard out of service, persists its journal, lets `give` put the campaign into
-   * another shard, and begins a new history without the campaign in the transaction that `record`s the move. A worker
-   * that has recovered the shard meanwhile, and a process that cannot read Postgres, thus never use an old place.
+   * Gives a campaign away: takes the shard out of service, persists its journal, lets `prepare` put the records into
+   * another shard, and begins a new history without the campaign in the transaction that `record`s the move. Then it
+   * removes the campaign, and lets it `arrive`. So no two shards have it at any moment, and a worker that has recovered
+   * the shard meanwhile, or a process that cannot read Postgres, never uses an old place.
    * @param record gets that transaction @param learned resolves when every live process knows the move
    * @throws EngineUnavailable when the shard is not in service, or another worker recovers it
    * @throws LockLost when another worker has recovered the shard meanwhile; nothing has moved
    */
-  async giveAway(
-    keyNames: readonly string[],
-    {
-      give,
-      record,
-      learned,
-    }: {
-      give: () => Promise<void>;
-      record: (client: Queryable) => Promise<void>;
-      learned: () => Promise<void>;
-    },
-  ): Promise<void> {
+  async giveAway({ no, productId }: StoredCampaign, { prepare, record, arrive, learned }: MoveSteps): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
       const look = await lookAt(deps);
@@ -76,7 +103,7 @@ export class PlannedOutages {
       const token = tokenOf(deps.processId, generation);
       await this.#takeOutOfService(token);
       try {
-        await give();
+        await prepare();
         assertHeld();
         await this.#recordAs({ generation, server }, epoch.generation, record);
       } catch (error) {
@@ -84,26 +111,18 @@ export class PlannedOutages {
         await deps.fill.end(token, epoch).catch(() => {});
         throw error;
       }
-      await this.#unsaved.untilReported(generation);
-      await learned();
       // The token may have expired, because the work was not here. The lock keeps other workers away.
       assertHeld();
       await deps.fill.begin(token);
-      await deps.fill.write(token, 'remove', keyNames);
+      await deps.fill.removeCampaign(token, no, productId);
+      await arrive();
+      await this.#unsaved.untilReported(generation);
+      await learned();
+      assertHeld();
+      await deps.fill.begin(token);
       await deps.fill.end(token, { generation, server });
       await deps.histories.open(generation);
       await deps.watch.beat();
-    });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-  }
-
-  /** Removes what an interrupted move has left of a campaign that is in another shard. */
-  async discard({ productId }: StoredCampaign): Promise<void> {
-    const { deps } = this;
-    const done = await this.#lock.hold(async () => {
-      if (deps.has(productId)) return;
-      const keyNames = [...campaignKeys(productId), keys.payments(productId)];
-      await deps.sale.scripts.redis.unlink(...keyNames);
     });
     if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }

@@ -1,3 +1,4 @@
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
@@ -9,6 +10,8 @@ export type PreheatDeps = {
   /** Undefined = no campaign is divided. */
   partOf?: BucketPartOf;
   sale: SaleStore;
+  /** Whether the campaign is in this shard. */
+  isHere: (campaign: StoredCampaign) => boolean;
   /** Persists all entries of the journal. */
   drain: () => Promise<void>;
   /** Fills one campaign from Postgres. Redis is out of service meanwhile. */
@@ -19,11 +22,13 @@ export type PreheatDeps = {
  * Loads a campaign that Redis lacks. The script loads a campaign without reservations, tickets and transfers; it
  * changes nothing if an operator has loaded the campaign meanwhile. A campaign with any of them was lost by a Redis in
  * service, so it is refilled from Postgres.
+ * @throws EngineUnavailable when it is in another shard, or this process does not know where it is
  */
 export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Promise<void> {
   await deps.drain();
   // Read again, because the drained entries may have changed the campaign.
   const newest = (await deps.campaigns.find(campaign.productId)) ?? campaign;
+  if (!deps.isHere(newest)) throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
   if (!(await hasHistory(deps.database, campaign.id))) {
     const part = await deps.partOf?.(newest);
     await deps.sale.campaigns.load(newest, undefined, null, null, part?.part ?? null);

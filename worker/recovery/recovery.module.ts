@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { readSharding } from '../../shared/postgres/installation.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
@@ -56,7 +57,7 @@ export function recoveryModule(core: Core, persists: readonly Persisting[]): Ref
 /** Makes what recovers one shard. Only the command that moves campaigns calls it without starting it. */
 export function createRecovery(
   { name, config, metrics, database, lockDatabase, shards }: Core,
-  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, has }: WorkerShard,
+  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, has, isHere }: WorkerShard,
   persist: Persisting,
 ): { recovery: Recovery; outages: PlannedOutages; preheat: (campaign: StoredCampaign) => Promise<void> } {
   const campaigns = new CampaignsTable(database);
@@ -75,6 +76,12 @@ export function createRecovery(
     processId: name,
     campaigns,
     has,
+    isHere,
+    places: {
+      installation: () => ({ shards: config.shards, version: shards.map.version }),
+      isBehind: () => shards.map.isBehind,
+      refresh: async () => shards.map.replace(await readSharding(database)),
+    },
     cursor: new JournalCursor(database, index, shards.all.length > 1),
     histories,
     recovered,
@@ -97,7 +104,7 @@ export function createRecovery(
   return {
     recovery,
     outages,
-    preheat: (campaign) => preheat({ database, campaigns, partOf, sale, drain, refill }, campaign),
+    preheat: (campaign) => preheat({ database, campaigns, partOf, sale, isHere, drain, refill }, campaign),
   };
 }
 

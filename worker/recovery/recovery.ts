@@ -1,17 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
-import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
+import type { Installation } from '../../shared/redis/installation.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
 import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
@@ -26,6 +29,7 @@ const LOOK_EVERY_MS = 500;
 const LOOK_SOON_MS = 50;
 /** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
+const REPAIR = 'run: npm run reconcile -- --after-restore';
 
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
@@ -35,6 +39,10 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   campaigns: CampaignsTable;
   /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
+  /** The same of a campaign as Postgres has it now; false while this process does not know where it is. */
+  isHere: (campaign: StoredCampaign) => boolean;
+  /** The map of campaigns. */
+  places: Places;
   partOf: BucketPartOf;
   cursor: JournalCursor;
   histories: JournalHistories;
@@ -51,6 +59,15 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   idempotencyTtlMs: number;
   metrics: Metrics;
   log: Log;
+};
+
+export type Places = {
+  /** SHARDS, and the latest version of the map that this process has read from Postgres. */
+  installation: () => Installation;
+  /** Whether Redis knows of places that the map lacks. */
+  isBehind: () => boolean;
+  /** Reads the map from Postgres. */
+  refresh: () => Promise<void>;
 };
 
 /**
@@ -108,7 +125,10 @@ export class Recovery {
 
   async #diagnose(): Promise<Diagnosis | null> {
     const look = await lookAt(this.deps);
-    if (look.role === 'master') return diagnose(look);
+    if (look.role === 'master') {
+      await this.#keepInstallation(look.kept);
+      return diagnose(look);
+    }
     this.deps.leaveServer('this Redis server is not the primary');
     return null;
   }
@@ -177,10 +197,12 @@ export class Recovery {
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
         : null;
       await this.#reportElsewhere(applied?.campaigns);
-      const all = (await deps.campaigns.toRestore()).filter(({ productId }) => deps.has(productId));
+      await this.#removeMoved(token);
+      const all = (await deps.campaigns.toRestore()).filter(deps.isHere);
       const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
+      await this.#untilAllKnowMap(assertHeld);
       await deps.fill.end(token, epoch);
       this.#report('refilled', diagnosis.reason, generation, began, {
         campaigns: concerned.length,
@@ -204,6 +226,41 @@ export class Recovery {
     if (before === null || (await journal.lastId()) === lastId) return;
     await fill.end(token, before);
     throw new LockLost('entries were appended meanwhile');
+  }
+
+  /**
+   * Removes campaigns that are in another shard: an interrupted move has left them, or Redis was restored from an older
+   * snapshot.
+   * @throws EngineUnavailable when Postgres was set back and lacks places that Redis has, because then it does not know
+   *   which campaigns are here
+   */
+  async #removeMoved(token: string): Promise<void> {
+    const { places, fill, sale, has } = this.deps;
+    await places.refresh();
+    if (places.isBehind()) throw new EngineUnavailable('postgres', `it was set back; ${REPAIR}`);
+    for (const [no, product] of await sale.reader.directory())
+      if (!has(product)) await fill.removeCampaign(token, no, product);
+  }
+
+  /**
+   * Waits until every live process has the map of this one. A move that was killed has not waited for that, and
+   * processes would look here for the campaign that has moved.
+   */
+  async #untilAllKnowMap(assertHeld: () => void): Promise<void> {
+    const { places, histories, processId, watch } = this.deps;
+    const { version } = places.installation();
+    while (!(await histories.allKnowMap(version, processId, watch.aliveMs))) {
+      await sleep(LOOK_SOON_MS);
+      assertHeld();
+    }
+  }
+
+  /** Keeps the version of the map of campaigns in Redis, so that a Postgres that was set back is noticed. */
+  async #keepInstallation(kept: Installation | null): Promise<void> {
+    const { places, sale } = this.deps;
+    const installation = places.installation();
+    if (installation.version > 0 && installation.version > (kept?.version ?? 0))
+      await keepInstallation(sale.scripts, installation);
   }
 
   #report(kind: string, reason: string, generation: number, began: number, fields: Record<string, number>): void {

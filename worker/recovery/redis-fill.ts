@@ -1,6 +1,7 @@
 import { FORMAT } from '../../shared/domain/format.js';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { type Epoch, encodeEpoch } from '../../shared/redis/epoch.js';
-import { keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { ScriptRunner } from '../../shared/redis/script-runner.js';
 import {
   type BeginHistoryOutcome,
@@ -22,7 +23,8 @@ export type FillAction =
   | 'gained_codes'
   | 'answers'
   | 'orders'
-  | 'payments';
+  | 'payments'
+  | 'numbers';
 
 /**
  * Fills a Redis that is out of service. The worker that began last holds the token. A write of any other worker, for
@@ -49,6 +51,16 @@ export class RedisFill {
       args: { token, action },
       each: data.map((value) => ({ value })),
     });
+  }
+
+  /**
+   * Removes a campaign that is in another shard, with its records. Those of requests expire by themselves.
+   * @param no its number in the directory
+   * @throws FencedOut
+   */
+  async removeCampaign(token: string, no: number, product: ProductId): Promise<void> {
+    await this.write(token, 'remove', [...campaignKeys(product), keys.payments(product)]);
+    await this.write(token, 'numbers', [keys.directory], [no]);
   }
 
   /** Removes the journal, so that the first entry of the next history has the number 0. @throws FencedOut */

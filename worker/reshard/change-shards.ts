@@ -1,4 +1,6 @@
+import { raiseMapVersion, readSharding } from '../../shared/postgres/installation.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import type { Installation } from '../../shared/redis/installation.js';
 
 /** A worker that has reported within this time is running. */
 const ALIVE_SECONDS = 5;
@@ -41,6 +43,8 @@ export async function requireShardsForBuckets(database: Queryable, shards: numbe
 export type OldShard = {
   /** Takes the shard out of service for good, with its journal persisted. Resolves to its last generation. */
   retire: () => Promise<number | null>;
+  /** Keeps in Redis that the installation has another number of shards. */
+  keep: (installation: Installation) => Promise<void>;
   /** Removes the campaigns from Redis. Records of requests expire by themselves. */
   clear: () => Promise<void>;
 };
@@ -81,9 +85,8 @@ export async function changeShards(
       [generations],
     );
     if (rows[0]) throw new ServedAgain(`shard ${rows[0].shard} served again meanwhile; nothing has changed`);
-    await client.query('update installation set left_shards = shards, shards = $1, map_version = map_version + 1', [
-      shards,
-    ]);
+    await client.query('update installation set left_shards = shards, shards = $1', [shards]);
+    await raiseMapVersion(client);
     // No API creates a campaign for the old number any more.
     await requireShardsForBuckets(client, shards);
     await client.query('update campaigns set shard = null where shard is not null');
@@ -102,9 +105,11 @@ export async function changeShards(
  */
 export async function clearOldShards(
   database: Database,
-  old: readonly Pick<OldShard, 'clear'>[],
+  old: readonly Pick<OldShard, 'keep' | 'clear'>[],
   say: (line: string) => void,
 ): Promise<void> {
+  const installation = await readSharding(database);
+  for (const { keep } of old) await keep(installation);
   for (const { clear } of old) await clear();
   await database.query('update installation set left_shards = null');
   say('the campaigns of the old shards were removed from Redis');

@@ -20,13 +20,13 @@ export type Schedule = {
   campaigns: CampaignsTable;
   /** The campaigns that are not closed, of all shards. */
   live: readonly StoredCampaign[];
-  /** Whether a campaign is in this shard. */
-  has: (product: ProductId) => boolean;
+  /** Whether a campaign, or a bucket of it, is in this shard, by Postgres and by the map of this process. */
+  isHere: (campaign: StoredCampaign) => boolean;
   log: Log;
   /** By the clock of Redis. */
   nowMs: number;
   limits: { preheatMs: number };
-  /** Divided campaigns, open or closed. */
+  /** Divided campaigns, open or closed, of which this shard has a bucket. */
   divided: () => Iterable<ProductId>;
   /** Loads a campaign into Redis, with all its data from Postgres. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
@@ -43,8 +43,9 @@ export type Schedule = {
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, log, nowMs, limits, preheat } = schedule;
-  const live = schedule.live.filter(({ productId }) => schedule.has(productId));
-  await Promise.all(
+  const live = schedule.live.filter(schedule.isHere);
+  // A campaign that cannot be kept does not hold up the others.
+  const kept = await Promise.allSettled(
     live.map(async (campaign) => {
       const outcome = await sale.campaigns.updateTerms(campaign);
       if (outcome.kind === 'not_found') {
@@ -59,9 +60,9 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),
   );
-  const divided = [...schedule.divided()].filter(schedule.has);
-  for (const product of divided)
+  for (const product of schedule.divided())
     if (!live.some(({ productId }) => productId === product)) await closeBucket(schedule, product);
+  for (const result of kept) if (result.status === 'rejected') throw result.reason;
 }
 
 /**

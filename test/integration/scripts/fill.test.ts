@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { EngineUnavailable, FencedOut } from '../../../shared/errors/faults.js';
 import { readEpoch } from '../../../shared/redis/epoch.js';
+import { decodeInstallation } from '../../../shared/redis/installation.js';
 import { campaignKeys, keys } from '../../../shared/redis/keys.js';
+import { keepInstallation } from '../../../shared/shards/keep-installation.js';
 import { CampaignRestore } from '../../../worker/recovery/campaign-restore.js';
 import { RedisFill } from '../../../worker/recovery/redis-fill.js';
 import { newKey } from '../../harness/campaign.js';
@@ -168,7 +170,36 @@ test('a history begins only over the journal that Postgres knows', async () => {
   expect(await fill.beginHistory(before, next, await sale.journal.lastId())).toEqual({ kind: 'begun' });
 });
 
+test('a shard keeps the latest version of the map of campaigns, in service or not', async () => {
+  const kept = async () => decodeInstallation(await sale.redis.get(keys.installation));
+  const { scripts } = sale.store;
+  expect(await kept()).toBe(null);
+  await keepInstallation(scripts, { shards: 4, version: 1_795_622_445_313 });
+  await keepInstallation(scripts, { shards: 2, version: 1_795_622_445_312 });
+  expect(await kept()).toEqual({ shards: 4, version: 1_795_622_445_313 });
+  const epoch = await readEpoch(sale.redis);
+  await fill.begin('mine');
+  await keepInstallation(scripts, { shards: 8, version: 1_795_622_445_314 });
+  expect(await kept()).toEqual({ shards: 8, version: 1_795_622_445_314 });
+  await fill.end('mine', epoch ?? epochNow);
+});
+
+test('a campaign that was removed is not in the directory any more, and the others are', async () => {
+  const [gone, stays] = [await sale.openCampaign(), await sale.openCampaign()];
+  await gone.take('ann');
+  const epoch = await readEpoch(sale.redis);
+  await fill.begin('mine');
+  await fill.removeCampaign('mine', Number(gone.terms.no), gone.product);
+  await expect(fill.removeCampaign('another', Number(stays.terms.no), stays.product)).rejects.toThrow(FencedOut);
+  await fill.end('mine', epoch ?? epochNow);
+  const directory = await sale.store.reader.directory();
+  expect([directory.has(Number(gone.terms.no)), directory.has(Number(stays.terms.no))]).toEqual([false, true]);
+  expect(await sale.redis.exists(...campaignKeys(gone.product))).toBe(0);
+  expect((await gone.checkout('bob')).kind).toBe('not_found');
+  expect(await sale.store.campaigns.load(gone.terms)).toEqual({ kind: 'loaded' });
+});
+
 test('every reply of the scripts has come in this file', () => {
-  for (const script of ['begin_fill', 'fill', 'end_fill', 'begin_history'])
+  for (const script of ['begin_fill', 'fill', 'end_fill', 'begin_history', 'keep_installation'])
     expect(sale.unmetReplies(script)).toEqual([]);
 });
