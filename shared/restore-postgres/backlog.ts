@@ -5,6 +5,16 @@ import { decodeEntry } from '../redis/journal-entries.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
 import { BATCH } from './chunks.js';
 
+/** The campaigns of this shard by their numbers, and the numbers of those that other shards have. */
+export type KnownCampaigns = { here: ReadonlyMap<number, ProductId>; elsewhere: ReadonlySet<number> };
+
+/**
+ * The journal has an entry of a campaign that no shard has. The repair would pass it, and then it would be trimmed.
+ */
+export class EntryOfNoCampaign extends Error {
+  override readonly name = 'EntryOfNoCampaign';
+}
+
 /**
  * Entries that Postgres lacks and the journal still has. They are not lost, and they have details that the records in
  * Redis lack.
@@ -25,13 +35,13 @@ export class Backlog {
   /**
    * @param cursor the last entry that Postgres has
    * @param lastId the last entry that the picture of Redis contains
-   * @param directory the campaigns in Redis; entries of other campaigns are left out
+   * @param known entries of campaigns of other shards are left out: those shards have what came of them
    */
   constructor(
     readonly journal: Journal,
     readonly cursor: string,
     readonly lastId: string,
-    readonly directory: ReadonlyMap<number, ProductId>,
+    readonly known: KnownCampaigns,
   ) {}
 
   get size(): number {
@@ -92,7 +102,7 @@ export class Backlog {
     return entries.filter((entry) => 'reservation' in entry && !this.#names.has(`${entry.reservation} ${entry.kind}`));
   }
 
-  /** Reads the entries in order. */
+  /** Reads the entries in order. @throws EntryOfNoCampaign */
   async *entries(): AsyncGenerator<JournalEntry[]> {
     let after = this.cursor;
     for (;;) {
@@ -103,9 +113,16 @@ export class Backlog {
       yield read
         .filter(({ journalId }) => compareJournalIds(journalId, this.lastId) <= 0)
         .map(decodeEntry)
-        .filter(({ no }) => this.directory.has(no));
+        .filter((entry) => this.#isHere(entry));
       if (read.length < BATCH || compareJournalIds(after, this.lastId) >= 0) return;
     }
+  }
+
+  #isHere({ no, journalId }: JournalEntry): boolean {
+    const { here, elsewhere } = this.known;
+    if (here.has(no)) return true;
+    if (elsewhere.has(no)) return false;
+    throw new EntryOfNoCampaign(`the journal entry ${journalId} is about campaign ${no}, which no shard of Redis has`);
   }
 }
 

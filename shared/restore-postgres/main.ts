@@ -10,11 +10,13 @@ import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
 import { EventStream } from '../redis/event-stream.js';
 import { ScriptRunner } from '../redis/script-runner.js';
-import { CommandShards } from '../shards/command-shards.js';
+import { SaleCopy } from '../sale/sale-copy.js';
+import type { CommandShards } from '../shards/command-shards.js';
 import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
-import { restoreTogether } from './restore.js';
+import { OutOfService, restoreTogether } from './restore.js';
+import { RestoredPlaces } from './restored-places.js';
 
 /**
  * `npm run reconcile -- --after-restore`: repairs Postgres from Redis. The exit code is 0 if nothing is lost or drifted
@@ -43,16 +45,11 @@ const database = new Database({
 let failed = 'nothing was written';
 let shards: CommandShards | null = null;
 try {
-  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs });
-  const stream = new EventStream(new ScriptRunner((await shards.open(0)).redis, LUA), 0);
-  // Units move between the buckets of a campaign, so their shards are repaired in one transaction.
-  const together = await findDivided(shards);
-  const { count } = shards.map;
-  const alone = Array.from({ length: count }, (_, index) => index).filter((index) => !together.includes(index));
-  let code = 0;
-  for (const group of [together, ...alone.map((index) => [index])].filter(({ length }) => length > 0))
-    code = Math.max(code, await repairGroup(shards, group, stream));
-  process.exitCode = code;
+  const limits = { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs };
+  const places = await RestoredPlaces.read({ target, database, limits });
+  shards = places.shards;
+  for (const line of places.lines) print(line);
+  process.exitCode = places.hasLostNumber && dryRun ? reportLostNumber() : await repairAll(places);
 } catch (error) {
   process.stderr.write(`${failed}: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;
@@ -61,32 +58,89 @@ try {
   await database.close();
 }
 
-/** Goes on after shards that cannot be repaired, because the others may be. @returns the exit code */
-async function repairGroup(all: CommandShards, group: readonly number[], stream: EventStream): Promise<number> {
+/** The journals of these shards have no cursor in Postgres yet. @returns the exit code */
+function reportLostNumber(): number {
+  print('What else Postgres lacks is known when it has the number of shards.');
+  print('Dry run: nothing was written.');
+  return 1;
+}
+
+/** First the number of shards and the places of campaigns, then what is in them. @returns the exit code */
+async function repairAll(places: RestoredPlaces): Promise<number> {
+  const all = places.shards;
+  const stream = new EventStream(new ScriptRunner((await all.open(0)).redis, LUA), 0);
+  // Units move between the buckets of a campaign, so their shards are repaired in one transaction.
+  const together = await findDivided(all);
+  const { isBehind } = places;
+  const { count } = all.map;
+  const alone = Array.from({ length: count }, (_, index) => index).filter((index) => !together.includes(index));
+  const numbers = await numbersOf(all);
+  if (isBehind && !dryRun) await places.begin();
+  let [code, isCurrent, hasCreated] = [0, true, false];
+  for (const group of [together, ...alone.map((index) => [index])].filter(({ length }) => length > 0)) {
+    const outcome = await repairGroup(all, group, stream, numbers);
+    code = Math.max(code, outcome.code);
+    isCurrent &&= outcome.isWritten;
+    hasCreated ||= outcome.hasCreated;
+  }
+  if (dryRun) return isBehind ? Math.max(code, 1) : code;
+  if (!isBehind && !(hasCreated && count > 1)) return code;
+  // Processes must not take their map for current while Postgres may lack a campaign.
+  if (isCurrent) await places.finish();
+  else process.stderr.write('repeat the command: until then, requests for campaigns that moved get 503\n');
+  return code;
+}
+
+/** The numbers of the campaigns that Redis has. */
+async function numbersOf(all: CommandShards): Promise<ReadonlySet<number>> {
+  const numbers = new Set<number>();
+  for (let index = 0; index < all.map.count; index += 1) {
+    const copy = new SaleCopy((await all.open(index)).redis);
+    for (const [no] of await copy.directory()) numbers.add(no);
+  }
+  return numbers;
+}
+
+/** `isWritten`: Postgres has what these shards have. A shard that is out of service has nothing that counts. */
+type Outcome = { code: number; isWritten: boolean; hasCreated: boolean };
+
+/** Goes on after shards that cannot be repaired, because the others may be. */
+async function repairGroup(
+  all: CommandShards,
+  group: readonly number[],
+  stream: EventStream,
+  numbers: ReadonlySet<number>,
+): Promise<Outcome> {
   try {
-    return await repairShards(all, group, stream);
+    return await repairShards(all, group, stream, numbers);
   } catch (error) {
     if (all.map.count === 1) throw error;
     const name = group.length === 1 ? `shard ${group[0]}` : `shards ${group.join(', ')}`;
     process.stderr.write(`${name}: ${failed}: ${error instanceof Error ? error.message : error}\n`);
-    return 2;
+    const isAway = error instanceof OutOfService && group.length === 1;
+    return { code: 2, isWritten: isAway, hasCreated: false };
   }
 }
 
-/** @returns the exit code */
-async function repairShards(all: CommandShards, group: readonly number[], stream: EventStream): Promise<number> {
+async function repairShards(
+  all: CommandShards,
+  group: readonly number[],
+  stream: EventStream,
+  numbers: ReadonlySet<number>,
+): Promise<Outcome> {
   failed = 'nothing was written';
   const parts = [];
   for (const index of group) parts.push({ ...(await all.open(index)), stream, database });
   const bucketsOf = (product: ProductId) => all.map.bucketsOf(product);
-  const found = await restoreTogether(parts, { dryRun, settleMs: STANDSTILL_MS, bucketsOf });
+  const found = await restoreTogether(parts, { dryRun, settleMs: STANDSTILL_MS, bucketsOf, numbers });
   failed = 'the ledger could not be compared; repeat the command';
   for (const [i, findings] of found.entries()) {
     if (all.map.count > 1) print(`shard ${group[i]}`);
     for (const line of reportOf(findings, dryRun)) print(line);
   }
-  if (dryRun) return found.every(isWhole) ? 0 : 1;
-  return judge(found, all);
+  const hasCreated = found.some(({ campaigns }) => campaigns.some(({ unknown }) => unknown));
+  const code = dryRun ? (found.every(isWhole) ? 0 : 1) : await judge(found, all);
+  return { code, isWritten: true, hasCreated };
 }
 
 /** Prints the ledger's verdict on every campaign. @returns the exit code */

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { campaignOfNumber } from '../domain/buckets.js';
-import { orderIdOf, type ProductId } from '../domain/ids.js';
+import { orderIdOf } from '../domain/ids.js';
 import type { Queryable } from '../postgres/pool.js';
 import { recountMinutes } from '../postgres/sale-minutes.js';
 import { restatedTotals } from '../projection/campaign-totals.js';
@@ -14,7 +14,7 @@ import type { EventStream, StreamEvent } from '../redis/event-stream.js';
 import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { Journal } from '../redis/journal.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
-import { Backlog } from './backlog.js';
+import { Backlog, type KnownCampaigns } from './backlog.js';
 import { BATCH, chunks } from './chunks.js';
 import type { Picture } from './converge.js';
 import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
@@ -49,7 +49,7 @@ export class Repair {
   constructor(
     readonly deps: RepairDeps,
     readonly client: Queryable,
-    directory: ReadonlyMap<number, ProductId>,
+    known: KnownCampaigns,
     readonly picture: Picture,
     /** Campaigns whose number belongs to another campaign in the directory. */
     readonly unnamed: readonly CampaignCopy[],
@@ -58,7 +58,7 @@ export class Repair {
     this.#campaigns = new RestoredCampaigns(client);
     this.#details = new RestoredDetails(client);
     this.#rows = new RestoredRows(client);
-    this.backlog = new Backlog(deps.journal, cursor, picture.lastId, directory);
+    this.backlog = new Backlog(deps.journal, cursor, picture.lastId, known);
   }
 
   /** Reads the journal, and the moment of the repair. Must be called first. */

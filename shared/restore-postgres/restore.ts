@@ -27,8 +27,6 @@ export type RestoreDeps = {
   stream: EventStream;
   database: Database;
   cursor: JournalCursor;
-  /** Whether a campaign is in this shard. An interrupted move may have left a copy of another shard's. */
-  has: (product: ProductId) => boolean;
 };
 
 export type RestoreOptions = {
@@ -37,12 +35,17 @@ export type RestoreOptions = {
   settleMs: number;
   /** How many buckets a campaign has. */
   bucketsOf?: (product: ProductId) => number;
+  /** Numbers of the campaigns that any shard has, also others than these. */
+  numbers?: ReadonlySet<number>;
 };
 
 /** Redis has less than Postgres, so it cannot be used to repair Postgres. */
 export class RedisBehind extends Error {
   override readonly name = 'RedisBehind';
 }
+
+/** A shard is empty or being filled, so it proves nothing. */
+export class OutOfService extends EngineUnavailable {}
 
 /** A shard whose records were compared with their rows, while the sale goes on. */
 type Scanned = {
@@ -62,7 +65,7 @@ type Pictured = { shard: number; picture: Picture; committed: string; repair: Re
  * Repairs Postgres from Redis after Postgres was set back, while the sale goes on. Everything is written in one
  * transaction, which holds the lock on the journal's cursor. So no worker persists meanwhile, and an interrupted repair
  * changes nothing. Nothing is voided, and rows that Redis lacks stay as they are.
- * @throws RedisBehind, BucketsDiffer, EngineUnavailable
+ * @throws RedisBehind, BucketsDiffer, EntryOfNoCampaign, EngineUnavailable
  */
 export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
   const [findings] = await restoreTogether([deps], options);
@@ -80,7 +83,7 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
   const [first] = all;
   if (!first) return [];
   for (const { redis } of all)
-    if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
+    if ((await readEpoch(redis)) === null) throw new OutOfService('redis', 'it is empty or being filled');
   // First waits while workers persist the journal. The repair writes only what they cannot write.
   await Promise.all(all.map((deps) => settle(deps, options.settleMs)));
   const scanned: Scanned[] = [];
@@ -93,7 +96,8 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
     for (const { cursor } of all) cursors.push(await cursor.lock(client));
     await first.cursor.lockWrites(client);
     const pictured: Pictured[] = [];
-    for (const [i, one] of scanned.entries()) pictured.push(await take(client, one, cursors[i] ?? ''));
+    for (const [i, one] of scanned.entries())
+      pictured.push(await take(client, one, cursors[i] ?? '', options.numbers ?? new Set()));
     return repairAll(client, pictured, options);
   });
   if (options.dryRun) return findings;
@@ -107,14 +111,13 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
 }
 
 async function scan(deps: RestoreDeps): Promise<Scanned> {
-  const { redis, journal, database, has } = deps;
+  const { redis, journal, database } = deps;
   const copy = new SaleCopy(redis);
   const from = await journal.lastId();
   const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
   const directory = new Map<number, ProductId>();
-  const displaced: ProductId[] = [...(await copy.displaced())].filter(has);
+  const displaced: ProductId[] = await copy.displaced();
   for (const [no, product] of await copy.directory()) {
-    if (!has(product)) continue;
     const other = directory.get(no);
     const isOwner = other === undefined || known.get(no)?.product === product;
     if (isOwner) directory.set(no, product);
@@ -134,8 +137,16 @@ async function scan(deps: RestoreDeps): Promise<Scanned> {
   return { deps, copy, directory, suspects, unnamed, from };
 }
 
-/** Reads the shard as it is at one entry of its journal. @throws RedisBehind */
-async function take(client: Queryable, scanned: Scanned, committed: string): Promise<Pictured> {
+/**
+ * Reads the shard as it is at one entry of its journal.
+ * @param numbers of the campaigns that other shards have. @throws RedisBehind @throws EntryOfNoCampaign
+ */
+async function take(
+  client: Queryable,
+  scanned: Scanned,
+  committed: string,
+  numbers: ReadonlySet<number>,
+): Promise<Pictured> {
   const { deps, copy, directory, suspects, unnamed, from } = scanned;
   const { journal, cursor } = deps;
   const isNew = await isNewHistory(deps, client, committed);
@@ -145,7 +156,7 @@ async function take(client: Queryable, scanned: Scanned, committed: string): Pro
   if (compareJournalIds(picture.lastId, committed) < 0) {
     throw new RedisBehind(`Redis has the journal up to ${picture.lastId}, Postgres up to ${committed}`);
   }
-  const repair = new Repair(deps, client, directory, picture, unnamed, committed);
+  const repair = new Repair(deps, client, { here: directory, elsewhere: numbers }, picture, unnamed, committed);
   await repair.read();
   return { ...pictured, repair };
 }

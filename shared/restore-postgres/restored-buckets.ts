@@ -54,7 +54,7 @@ export class RestoredBuckets {
   }
 
   /**
-   * Divides a campaign that was created again. Every process reads again where campaigns are.
+   * Divides a campaign that was created again.
    * @param home the shard of bucket 0
    * @param totals units of each bucket
    */
@@ -65,10 +65,6 @@ export class RestoredBuckets {
        select c.campaign_id, n.position - 1, n.units
        from campaigns c, unnest($2::bigint[]) with ordinality as n(units, position) where c.no = $1`,
       [no, totals],
-    );
-    // Processes know later versions than the one that was restored.
-    await this.client.query(
-      `update installation set map_version = 1 + greatest(map_version, (select max(map_version) from journal_processes))`,
     );
   }
 

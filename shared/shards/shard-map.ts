@@ -46,7 +46,7 @@ export class ShardMap {
 
   /** Whether the map lacks places that Redis knows of: this process has yet to read them, or Postgres was set back. */
   get isBehind(): boolean {
-    return this.#version < this.#seen;
+    return this.count > 1 && this.#version < this.#seen;
   }
 
   /** @throws EngineUnavailable while campaigns may be in other shards than this map has */

@@ -30,10 +30,7 @@ export class DividedRestore {
     const [home] = shards;
     if (!home) throw new Error('there is no shard');
     const stream = new EventStream(home.store.scripts, 100_000);
-    const parts = shards.map(({ redis, journal, cursor, index }) => ({
-      ...{ redis, journal, cursor, stream, database },
-      has: (product: Parameters<typeof map.bucketIn>[0]) => map.bucketIn(product, index) !== null,
-    }));
+    const parts = shards.map(({ redis, journal, cursor }) => ({ redis, journal, cursor, stream, database }));
     return restoreTogether(parts, { dryRun, settleMs: 50, bucketsOf: (product) => map.bucketsOf(product) });
   }
 

@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 500;
 const LOOK_SOON_MS = 50;
 /** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
-const REPAIR = 'run: npm run reconcile -- --after-restore';
+const REPAIR = 'Run: npm run reconcile -- --after-restore';
 
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
@@ -82,6 +82,7 @@ export class Recovery {
   #loop: Promise<void> | null = null;
   #wake: (() => void) | null = null;
   #behindReported = false;
+  #placesReported = false;
   #supersededSince: number | null = null;
   readonly #lock: RecoveryLock;
   readonly #unsaved: UnsavedEntries;
@@ -169,6 +170,8 @@ export class Recovery {
       : diagnose(look);
     // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
+    // Campaigns stay as they are only in a Redis that has everything.
+    await this.#assertPlacesKnown(diagnosis.intact && look.epoch !== null);
     const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
@@ -229,15 +232,26 @@ export class Recovery {
   }
 
   /**
+   * @param keepsCampaigns whether the recovery only begins a history
+   * @throws EngineUnavailable when Postgres was set back and lacks places that Redis has, because then it does not know
+   *   which campaigns to fill
+   */
+  async #assertPlacesKnown(keepsCampaigns: boolean): Promise<void> {
+    const { places, log } = this.deps;
+    await places.refresh();
+    const isUnknown = !keepsCampaigns && places.isBehind();
+    if (isUnknown && !this.#placesReported)
+      log.error({}, `Postgres was set back, and lacks places of campaigns. ${REPAIR}`);
+    this.#placesReported = isUnknown;
+    if (isUnknown) throw new EngineUnavailable('postgres', 'it was set back and lacks places of campaigns');
+  }
+
+  /**
    * Removes campaigns that are in another shard: an interrupted move has left them, or Redis was restored from an older
    * snapshot.
-   * @throws EngineUnavailable when Postgres was set back and lacks places that Redis has, because then it does not know
-   *   which campaigns are here
    */
   async #removeMoved(token: string): Promise<void> {
-    const { places, fill, sale, has } = this.deps;
-    await places.refresh();
-    if (places.isBehind()) throw new EngineUnavailable('postgres', `it was set back; ${REPAIR}`);
+    const { fill, sale, has } = this.deps;
     for (const [no, product] of await sale.reader.directory())
       if (!has(product)) await fill.removeCampaign(token, no, product);
   }

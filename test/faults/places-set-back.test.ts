@@ -1,0 +1,309 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { shardOfProduct } from '../../shared/domain/shards.js';
+import { type Answer, Operator, PaymentService, Shopper, sendOnce } from '../harness/clients.js';
+import { freePort } from '../harness/free-port.js';
+import { EngineProxy } from '../harness/proxy.js';
+import { ADMIN_SECRET, SERVICE_SECRET } from '../harness/service.js';
+import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
+import { Stage } from './stage.js';
+
+/**
+ * Where campaigns are, and how many shards there are, when Postgres loses it: it is set back to a backup, or a process
+ * cannot reach it. Redis proves it, and no request is answered as if the campaign did not exist.
+ */
+const SHARDS = 2;
+const UNITS = 20;
+const stage = await Stage.set({ SHARDS: String(SHARDS) }, { onServer: true });
+const folder = join(stage.folder, 'postgres');
+const backup = join(stage.folder, 'backup');
+
+async function withoutPostgres(work: () => void): Promise<void> {
+  stage.postgres.kill('SIGINT');
+  await stage.postgres.exited;
+  work();
+  await stage.startPostgres();
+}
+
+function copy(from: string, to: string): void {
+  execFileSync('rm', ['-rf', to]);
+  execFileSync('cp', ['-a', from, to]);
+}
+
+/** Stops all processes while `work` changes Postgres, and starts one API and one worker. */
+async function restart(work: () => Promise<void> | void, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  await Promise.all([...stage.apis, ...stage.workers].map((process) => process.stop()));
+  await work();
+  stage.env = { ...stage.env, PORT: String(await freePort()), ...env };
+  await Promise.all([stage.startWorker(), stage.startApi(stage.env, false)]);
+}
+
+async function run(script: string, args: readonly string[]): Promise<{ code: number; out: string }> {
+  const command = spawn(process.execPath, [join(projectRoot(), script), ...args], {
+    env: stage.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  for (const output of [command.stdout, command.stderr]) output.on('data', (chunk) => (out += String(chunk)));
+  const [code] = (await once(command, 'close')) as [number];
+  return { code, out };
+}
+const repair = (...args: string[]) => run('scripts/reconcile.mjs', ['--after-restore', ...args]);
+const reshard = (...args: string[]) => run('scripts/reshard.mjs', args);
+
+const shardOf = async (product: string): Promise<number> => {
+  const [row] = await stage.query<{ shard: number | null }>('select shard from campaigns where product_id = $1', [
+    product,
+  ]);
+  return row?.shard ?? shardOfProduct(product as ProductId, SHARDS);
+};
+
+/** Opens campaigns until one is where its hash puts it, or beside it. */
+async function open(beside: boolean): Promise<string> {
+  for (;;) {
+    const product = await stage.openCampaign({ total_limit: UNITS, hold_seconds: 600 });
+    if (((await shardOf(product)) !== shardOfProduct(product as ProductId, SHARDS)) === beside) return product;
+  }
+}
+
+type Buyer = { shopper: Shopper; key: string; reservation: string };
+
+/** Each buys a unit. */
+async function buy(product: string, count: number): Promise<Buyer[]> {
+  const buyers: Buyer[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const shopper = new Shopper(stage.url, product);
+    const key = `key-of-${shopper.user}`;
+    let answer: Answer = await shopper.checkoutWithHeader(key);
+    await until('it is answered', async () => {
+      if (answer.status === 503) answer = await shopper.checkoutWithHeader(key);
+      return answer.status !== 503;
+    });
+    expect(answer.data.status).toBe('completed');
+    buyers.push({ shopper, key, reservation: String(answer.data.reservation_id) });
+  }
+  return buyers;
+}
+
+/** The first response to the same key again, without repetitions. */
+async function repeat({ shopper, key }: Buyer): Promise<{ status: number; reservation: string | null }> {
+  const { token, user, product } = shopper;
+  const { status, data } = await sendOnce(`${stage.url}/flash-sale/checkout`, {
+    method: 'POST',
+    headers: { 'idempotency-key': key },
+    json: { product_id: product, user_id: user, qty: 1, ...token },
+  });
+  return { status, reservation: data.reservation_id ?? null };
+}
+
+const confirmOnce = (reservation: string) =>
+  sendOnce(`${stage.url}/flash-sale/confirm`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${SERVICE_SECRET}` },
+    json: { reservation_id: reservation },
+  });
+
+/** Until the repair, a buyer gets the same reservation or 503; never another one, and never 404. */
+async function expectNothingUntrue(buyers: readonly Buyer[], paid: Buyer): Promise<void> {
+  for (const buyer of buyers) {
+    const { status, reservation } = await repeat(buyer);
+    expect([200, 503]).toContain(status);
+    if (status === 200) expect(reservation).toBe(buyer.reservation);
+  }
+  expect([200, 503]).toContain((await confirmOnce(paid.reservation)).status);
+}
+
+/** After it, all get what they have, the paid one is paid, and no unit is sold twice. */
+async function expectAllKept(product: string, buyers: readonly Buyer[], paid: Buyer): Promise<void> {
+  for (const buyer of buyers) {
+    await until('it is answered', async () => (await repeat(buyer)).status === 200);
+    expect((await repeat(buyer)).reservation).toBe(buyer.reservation);
+  }
+  expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
+  const { verdict } = await ledger(stage.env, product);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
+  const [row] = await stage.query<{ held: string; redeemed: string }>(
+    'select held, redeemed from campaigns where product_id = $1',
+    [product],
+  );
+  expect(Number(row?.held) + Number(row?.redeemed)).toBe(buyers.length);
+}
+
+/** The repair writes what Postgres lacks, and its verdict on the campaign is clean. */
+async function expectRepaired(product: string): Promise<void> {
+  const { code, out } = await repair();
+  expect(out).toContain(`ok     ${product}`);
+  if (code !== 0) throw new Error(out);
+}
+
+const persisted = (product: string, count: number) =>
+  until('Postgres has it', async () => {
+    const rows = await stage.query(
+      'select 1 from redemptions r join campaigns c using (campaign_id) where c.product_id = $1',
+      [product],
+    );
+    return rows.length === count;
+  });
+
+/** A map in Redis has the version of Postgres. */
+const keptInRedis = async () => {
+  const redis = stage.connectToRedis();
+  await until('each shard knows the version of the map', async () => {
+    const [row] = await stage.query<{ map_version: string }>('select map_version from installation');
+    const names = await redis.keys('*db1:installation');
+    const kept = await Promise.all(names.map((name) => redis.get(name)));
+    return kept.length >= SHARDS && kept.every((one) => one?.endsWith(`|${row?.map_version}`));
+  });
+};
+
+test('Postgres was set back to before a move', async () => {
+  const product = await open(false);
+  const buyers = await buy(product, 5);
+  await persisted(product, 5);
+  await withoutPostgres(() => copy(folder, backup));
+  await stage.ready();
+  expect(await reshard('--campaign', product, '--to-shard', String(1 - (await shardOf(product))))).toMatchObject({
+    code: 0,
+  });
+  buyers.push(...(await buy(product, 5)));
+  const paid = buyers.at(-1) as Buyer;
+  await until('it is paid', async () => (await new PaymentService(stage.url).confirm(paid.reservation)).status === 200);
+  await persisted(product, 10);
+  await keptInRedis();
+  await restart(() => withoutPostgres(() => copy(backup, folder)));
+  await expectNothingUntrue(buyers, paid);
+  const dry = await repair('--dry-run');
+  expect(dry).toMatchObject({ code: 1, out: expect.stringContaining(`campaign ${product}\n  shard: `) });
+  await expectRepaired(product);
+  await expectAllKept(product, buyers, paid);
+  await keptInRedis();
+});
+
+test('Postgres was set back to before a campaign was placed beside its hash', async () => {
+  await withoutPostgres(() => copy(folder, backup));
+  await until('a campaign is opened', () =>
+    stage.openCampaign().then(
+      () => true,
+      () => false,
+    ),
+  );
+  const product = await open(true);
+  const buyers = await buy(product, 5);
+  const paid = buyers.at(-1) as Buyer;
+  expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
+  await persisted(product, 5);
+  await keptInRedis();
+  await restart(() => withoutPostgres(() => copy(backup, folder)));
+  await expectNothingUntrue(buyers, paid);
+  // An operator cannot create it again beside the one that is lost, nor any other one.
+  const created = await sendOnce(`${stage.url}/admin/campaigns`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_SECRET}` },
+    json: { product_id: product, total_limit: 1 },
+  });
+  expect(created.status).toBe(503);
+  await expectRepaired(product);
+  await expectAllKept(product, buyers, paid);
+  expect(await shardOf(product)).not.toBe(shardOfProduct(product as ProductId, SHARDS));
+  expect((await new Operator(stage.url).call('GET', `/admin/campaigns/${product}`)).status).toBe(200);
+});
+
+test('each new campaign is in one shard only, also while the workers do not know its place yet', async () => {
+  const redis = stage.connectToRedis();
+  const [first, products, seen]: [string, string[], number[]] = [stage.url, [], []];
+  await stage.startApi({ ...stage.env, PORT: '0' });
+  const second = stage.url;
+  stage.url = first;
+  // The schedule looks once a second, and each process reads the map twice a second.
+  const opened = async () => {
+    for (let i = 0; i < 20; i += 1) {
+      const product = await stage.openCampaign({ total_limit: UNITS });
+      products.push(product);
+      seen.push((await sendOnce(`${second}/flash-sale/campaign?product_id=${product}`)).status);
+    }
+  };
+  await Promise.all([opened(), opened(), opened(), opened()]);
+  await stage.apis.pop()?.stop();
+  // A created campaign is known everywhere, or not yet: 503. It is never unknown.
+  expect(seen.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  expect(seen.filter((status) => status === 200).length).toBeGreaterThan(40);
+  const [row] = await stage.query<{ map_version: string }>('select map_version from installation');
+  await until('the workers know the places', async () => {
+    const [known] = await stage.query<{ version: string }>(
+      `select min(map_version) as version from journal_processes
+       where kind = 'worker' and seen_at > clock_timestamp() - interval '5 seconds'`,
+    );
+    return known?.version === row?.map_version;
+  });
+  const places = await Promise.all(products.map((product) => redis.keys(`*{${product}}:campaign`)));
+  expect(places.filter(({ length }) => length !== 1)).toEqual([]);
+});
+
+test('an API that is cut off from Postgres never says that a campaign does not exist', async () => {
+  const proxy = await EngineProxy.before(stage.postgres.port);
+  const url = stage.url;
+  const cutOff = new URL(stage.postgres.url);
+  cutOff.port = String(proxy.port);
+  await stage.startApi({ ...stage.env, PORT: '0', DATABASE_URL: cutOff.href });
+  const own = stage.url;
+  stage.url = url;
+  await proxy.swallow();
+  const product = await open(true);
+  const shopper = new Shopper(own, product);
+  shopper.token = await new Shopper(url, product).getToken();
+  const view = await sendOnce(`${own}/flash-sale/campaign?product_id=${product}`);
+  const [buyer] = await buy(product, 1);
+  expect(view.status).toBe(503);
+  stage.url = own;
+  expect((await repeat(buyer as Buyer)).status).toBe(503);
+  expect((await confirmOnce(String(buyer?.reservation))).status).not.toBe(404);
+  // What it knows goes on.
+  await proxy.forward();
+  await until('it knows the campaign', async () => (await repeat(buyer as Buyer)).status === 200);
+  expect((await sendOnce(`${own}/flash-sale/campaign?product_id=no-such-product`)).status).toBe(404);
+  stage.url = url;
+  await stage.apis.pop()?.stop();
+  await proxy.close();
+});
+
+test('Postgres was set back to before the number of shards changed, and the operator follows the old number', async () => {
+  const product = await open(false);
+  const buyers = await buy(product, 5);
+  await persisted(product, 5);
+  await withoutPostgres(() => copy(folder, backup));
+  await stage.ready();
+  await Promise.all(stage.workers.map((worker) => worker.stop()));
+  await until('no worker counts as running', async () => {
+    const rows = await stage.query(
+      `select 1 from journal_processes where kind = 'worker' and seen_at > clock_timestamp() - interval '5 seconds'`,
+    );
+    return rows.length === 0;
+  });
+  expect(await reshard('--to', '4')).toMatchObject({ code: 0 });
+  await restart(() => {}, { SHARDS: '4' });
+  await stage.ready();
+  buyers.push(...(await buy(product, 5)));
+  const paid = buyers.at(-1) as Buyer;
+  expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
+  await persisted(product, 10);
+  await keptInRedis();
+  await restart(() => withoutPostgres(() => copy(backup, folder)), { SHARDS: String(SHARDS) });
+  for (const buyer of buyers.slice(0, 2)) expect((await repeat(buyer)).status).toBe(503);
+  expect((await confirmOnce(paid.reservation)).status).toBe(503);
+  const ready = (await (await fetch(`${stage.url}/readyz`)).json()) as object;
+  expect(JSON.stringify(ready)).toContain('npm run reconcile -- --after-restore');
+  expect(await repair('--dry-run')).toMatchObject({
+    code: 1,
+    out: expect.stringContaining('shards: 4 in Redis, 2 in Postgres'),
+  });
+  await restart(() => {}, { SHARDS: '4' });
+  for (const buyer of buyers.slice(0, 2)) expect((await repeat(buyer)).status).toBe(503);
+  await expectRepaired(product);
+  await stage.ready();
+  await expectAllKept(product, buyers, paid);
+});
