@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
 import { PaymentService, Shopper, send } from '../harness/clients.js';
+import type { ServiceProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -13,6 +15,7 @@ const JOURNAL_LIMIT = 1_000;
 
 const stage = await Stage.set({ JOURNAL_LIMIT: String(JOURNAL_LIMIT) });
 const redis = stage.connectToRedis();
+const api = stage.apis[0] as ServiceProcess;
 const holder = new pg.Client(stage.postgres.url);
 await holder.connect();
 atEnd('a client', () => holder.end());
@@ -71,11 +74,17 @@ test('a flood of checkouts is answered to the last one: what is taken in is serv
   const all: Told[] = [];
   const lost: string[] = [];
   let sent = 0;
-  // Twice as many each time, until it is too much for this machine, whatever it is.
-  for (let lines = 100; !all.some(({ status }) => status === 503); lines *= 2) {
-    expect(lines).toBeLessThan(10_000);
+  // More than may wait, and all at once: the API stands still until they are sent. Otherwise a machine whose API is as
+  // fast as this process never refuses. Twice as many each time until some are refused.
+  for (let lines = Math.ceil((1.2 * LIMITS.requestsWaiting) / AT_ONCE); !all.some(isRefused); lines *= 2) {
+    expect(lines).toBeLessThan(LIMITS.connectionsPerNetwork);
     const pipelines = Array.from({ length: lines }, () => new Pipeline(stage.url, product, newUsers(AT_ONCE)));
+    for (let start = 0; start < lines; start += CONNECTED_AT_ONCE)
+      await Promise.all(pipelines.slice(start, start + CONNECTED_AT_ONCE).map((pipeline) => pipeline.connected()));
+    api.child.kill('SIGSTOP');
     const flood = pipelines.map((pipeline) => pipeline.answers());
+    await Promise.all(pipelines.map((pipeline) => pipeline.sent));
+    api.child.kill('SIGCONT');
     sent += lines * AT_ONCE;
     // What was accepted is served meanwhile.
     const confirmed = await payments.confirm(holder.data.reservation_id);
@@ -95,6 +104,7 @@ test('a flood of checkouts is answered to the last one: what is taken in is serv
   let refused = [...told(503).map(({ user }) => user), ...lost];
   await until('everybody has been told', async () => {
     const pipeline = new Pipeline(stage.url, product, refused.slice(0, 200));
+    await pipeline.connected();
     const again = await pipeline.answers();
     served += again.filter(({ status, firstStatus }) => status === 200 || firstStatus === 200).length;
     const rejected = again.filter(({ status }) => status === 503).map(({ user }) => user);
@@ -109,6 +119,9 @@ type Told = { user: string; status: number; retryAfter: number; firstStatus: num
 
 /** A process serves so many requests of one connection at once; more of them would only wait there. */
 const AT_ONCE = LIMITS.requestsPerConnection;
+/** Fewer than a listener accepts at once. */
+const CONNECTED_AT_ONCE = 200;
+const isRefused = ({ status }: Told) => status === 503;
 const newUsers = (count: number) => Array.from({ length: count }, () => `user-${randomUUID()}`);
 
 /**
@@ -116,7 +129,10 @@ const newUsers = (count: number) => Array.from({ length: count }, () => `user-${
  */
 class Pipeline {
   readonly told: Told[] = [];
+  /** Resolves when all requests were handed to the network, or the connection was ended. */
+  sent: Promise<void> = Promise.resolve();
   #reset = false;
+  #socket: Socket | null = null;
 
   constructor(
     readonly url: string,
@@ -124,11 +140,21 @@ class Pipeline {
     readonly users: readonly string[],
   ) {}
 
+  /** Connects, or finds that the listener is too busy; then all users are `lost`. */
+  async connected(): Promise<void> {
+    const { hostname, port } = new URL(this.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    this.#socket = socket;
+    await once(socket, 'connect').catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET') throw error;
+    });
+  }
+
   /** Sends all, and returns when as many answers have come or the connection was ended. */
   answers(): Promise<Told[]> {
-    const { hostname, port } = new URL(this.url);
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: hostname, port: Number(port) });
+      const socket = this.#socket;
+      if (!socket) return reject(new Error('not connected'));
       let rest = '';
       socket.setEncoding('latin1').on('data', (text) => {
         rest = this.#take(rest + text);
@@ -139,7 +165,8 @@ class Pipeline {
         if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') return reject(error);
         this.#reset = true;
       });
-      socket.write(this.users.map((user) => this.#request(user)).join(''));
+      const requests = this.users.map((user) => this.#request(user)).join('');
+      this.sent = new Promise((written) => socket.write(requests, () => written()));
     });
   }
 
