@@ -8,11 +8,23 @@ import { run } from '../processes.mjs';
 
 /** @typedef {{ initdb: string, postgres: string, major: number }} PostgresPrograms */
 
+/** @type {Promise<PostgresPrograms> | null} */
+let found = null;
+
 /**
- * Returns the programs for this machine, ready to run.
+ * Returns the programs for this machine, ready to run. A process tries them once.
  * @returns {Promise<PostgresPrograms>}
  */
-export async function findPostgres() {
+export function findPostgres() {
+  found ??= tryPrograms();
+  found.catch(() => {
+    found = null;
+  });
+  return found;
+}
+
+/** @returns {Promise<PostgresPrograms>} */
+async function tryPrograms() {
   const home = packageDirectory();
   makeLinks(home);
   const [initdb, postgres] = [join(home, 'native/bin/initdb'), join(home, 'native/bin/postgres')];
