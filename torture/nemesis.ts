@@ -55,7 +55,8 @@ export class Nemesis {
         lane,
       );
     } catch (error) {
-      const failure = `${fault}: ${error instanceof Error ? error.message : error}`;
+      const details = error instanceof Error && 'details' in error && error.details ? ` (${error.details})` : '';
+      const failure = `${fault}: ${error instanceof Error ? error.message : error}${details}`;
       this.failures.push(failure);
       this.print(`a fault could not be caused or healed: ${failure}`);
     }
