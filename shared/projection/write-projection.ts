@@ -43,12 +43,12 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   );
   await moveIn(client, batch.movedIn);
   // First, because a late payment in the same batch may have taken the units.
-  await writeReductions(client, batch.redemptionChanges);
+  await writeReductions(client, batch.redemptionChanges, 'changed');
   await changeRedemptions(client, batch.redemptionChanges);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
   const inserted = await insertRedemptions(client, batch.newRedemptions);
-  await writeReductions(client, batch.newRedemptions);
+  await writeReductions(client, batch.newRedemptions, 'made');
   await keepFurtherPayments(client, batch.furtherPayments);
   await closeLines(client, [...batch.closedLines]);
   if (batch.revokedPlaces.length > 0) await markEndedPlaces(client, batch.revokedPlaces);

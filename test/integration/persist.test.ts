@@ -327,6 +327,29 @@ test('Persist leaves the same rows however the journal is cut into batches', asy
   await store.persist();
 });
 
+test('Persist records what a reservation gave back before it was voided, however the journal is cut into batches', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 20, maxQty: 3, refundPolicy: 'burn' });
+  /** A reservation that gives back one unit before it is paid and one after that, and is voided. */
+  const live = async (user: string, batches: 'one' | 'many') => {
+    const id = await campaign.take(user, { qty: 3 });
+    const steps = [
+      () => campaign.release(id, null, '', '', 2),
+      () => campaign.confirm(id),
+      () => campaign.refund(id, '', 1),
+      () => campaign.void(id, 'returns', 'a_reason'),
+    ];
+    for (const step of steps) {
+      await step();
+      if (batches === 'many') await store.persist();
+    }
+    await store.persist();
+    return store.redemption(id);
+  };
+  const expected = { status: 'voided', qty: 1, released_qty: 1, refunded_qty: 1, burned_qty: 0 };
+  expect(await live('ann', 'many')).toMatchObject({ ...expected, reduced_at: expect.any(Date) });
+  expect(await live('bob', 'one')).toMatchObject({ ...expected, reduced_at: expect.any(Date) });
+});
+
 test('Persist writes once when several workers are asked at the same time', async () => {
   const campaign = await store.openCampaign({ totalLimit: 300 });
   const ids = await Promise.all(Array.from({ length: 300 }, (_, i) => campaign.take(`user-${i}`)));
