@@ -120,7 +120,7 @@ export const FEATURES = {
   'worker/forget-attempts/': ['e2e/attempts'],
   'worker/ops/': ['e2e/worker-probe'],
   'worker/promote/': ['e2e/line'],
-  'worker/persist/': ['e2e/tracing', 'e2e/flash-sale'],
+  'worker/persist/': ['e2e/tracing', 'e2e/flash-sale', 'faults/terms'],
   'worker/publish-outbox/': ['e2e/events', 'e2e/tracing'],
   'worker/publish-outbox/kafka/': ['integration/kafka-publisher'],
   'worker/velocity/': ['e2e/velocity'],

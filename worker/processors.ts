@@ -26,7 +26,7 @@ import type { Refilling } from './recovery/recovery.module.js';
 import { removeExpired } from './retention/retention.js';
 import { retentionOf } from './retention/retention.module.js';
 import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
-import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
+import { keepSchedule } from './schedule/schedule.js';
 import type { Sweep, Sweeps } from './sweeps/sweeps.js';
 import { watchVelocity } from './velocity/watch-velocity.js';
 
@@ -116,12 +116,12 @@ export function createSweeps(
 /** Reads the campaigns once for all shards. */
 function createSchedule({ database, shards }: Core, { preheat }: Refilling): () => Promise<void> {
   const campaigns = new CampaignsTable(database);
-  const of = shards.all.map(({ commands }) => ({ copy: new SaleCopy(commands), ahead: new Map() as TermsAhead }));
+  const copies = shards.all.map(({ commands }) => new SaleCopy(commands));
   return async () => {
     const live = await campaigns.live();
     await inEachShard(shards.all, ({ index, sale, has, isHere, clock, log }) =>
       keepSchedule({
-        ...at(of, index),
+        copy: at(copies, index),
         ...{ sale, campaigns, live, isHere, log, limits: LIMITS },
         divided: () => [...shards.map.divided.keys()].filter(has),
         nowMs: clock.nowMs(),

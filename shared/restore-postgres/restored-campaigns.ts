@@ -100,15 +100,12 @@ export class RestoredCampaigns {
     );
   }
 
-  /**
-   * Adds each missing version with the current terms of Redis. Intermediate terms are lost.
-   * @returns false when the row has another version by now; nothing is changed then
-   */
-  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<boolean> {
+  /** Adds each missing version with the current terms of Redis. Intermediate terms are lost. */
+  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<void> {
     const { details } = terms;
     const columns = termColumns({ ...details, ...terms.terms });
     for (let version = row.version + 1; version <= terms.version; version += 1) {
-      const { rowCount } = await this.client.query(
+      await this.client.query(
         `update campaigns set terms_version = $2, updated_at = now(),
            rules = coalesce($4::jsonb, rules || jsonb_build_object('require_token', $3::boolean)),
            ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
@@ -121,9 +118,7 @@ export class RestoredCampaigns {
           ...columns.map(({ value }) => value),
         ],
       );
-      if (rowCount === 0) return false;
     }
-    return true;
   }
 
   async setTotal(no: number, total: number | null): Promise<void> {

@@ -30,6 +30,7 @@ import { Journal } from '../../shared/redis/journal.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import type { ReserveInput } from '../../shared/sale/reserve-call.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { Sales } from '../../shared/sale/sales.js';
 import type { BucketHeads } from '../../shared/sale/scripts/buckets.js';
@@ -113,7 +114,10 @@ export class DividedSale {
     const { database, metrics, log } = this;
     const store = new SaleStore(new ScriptRunner(redis, LUA), TEST_LIMITS);
     const [journal, cursor] = [new Journal(redis), new JournalCursor(database, index, true)];
-    const refused = new RefusedEntries(store, new RedemptionsTable(database), cursor, metrics, log);
+    const refused = new RefusedEntries({
+      ...{ sale: store, copy: new SaleCopy(redis), database },
+      ...{ redemptions: new RedemptionsTable(database), cursor, metrics, log },
+    });
     const persist = new Persist({
       ...{ database, journal, cursor, refused, metrics, log },
       histories: new JournalHistories(database, index, SHARDS),

@@ -17,6 +17,7 @@ import type { Journal } from '../../shared/redis/journal.js';
 import { JOURNAL_START, journalPlace } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { Persist } from '../../worker/persist/persist.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
 import { type Applied, applyRecovered } from '../../worker/recovery/apply-recovered.js';
@@ -84,7 +85,11 @@ export class Persistence {
   ) {
     this.campaigns = new CampaignsTable(database);
     this.cursor = new JournalCursor(database);
-    this.refused = new RefusedEntries(sale.store, new RedemptionsTable(database), this.cursor, this.metrics, this.log);
+    const { cursor, metrics, log } = this;
+    this.refused = new RefusedEntries({
+      ...{ sale: sale.store, copy: new SaleCopy(sale.redis), database },
+      ...{ redemptions: new RedemptionsTable(database), cursor, metrics, log },
+    });
     this.#persist = this.persistWith();
   }
 

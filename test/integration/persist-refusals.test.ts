@@ -1,9 +1,11 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { MAX_UNITS } from '../../shared/domain/campaign.js';
-import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
+import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
+import { until } from '../harness/until.js';
 
 /** Entries that Postgres does not take, in the middle of a batch that it should take. */
 const sale = await startSale();
@@ -146,7 +148,7 @@ test('Persist voids once when it dies between Redis and Postgres', async () => {
       throw new Error('killed');
     }
   }
-  const dying = new Dying(sale.store, new RedemptionsTable(store.database), store.cursor, store.metrics, store.log);
+  const dying = new Dying(store.refused.deps);
   await expect(store.persist(store.persistWith({ refused: dying }))).rejects.toThrow('killed');
   expect(await store.redemption(String(ids[1]))).toBeUndefined();
   await store.persist();
@@ -225,4 +227,61 @@ test('a restock that came later does not make room for what was refused before i
   await store.persist();
   expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
   expect(await campaign.stock()).toMatchObject({ total: 5, free: 5 });
+});
+
+describe('terms that Redis has and Postgres has not yet', () => {
+  const raised = { perUserLimit: 2, termsVersion: 2 };
+  const saved = ['reserved', 'reserved', null];
+  const auditOf = async ({ terms }: TestCampaign) =>
+    (await store.sql.query('select actor, action from audit_log where campaign_id = $1', [terms.id])).rows;
+
+  test('Persist keeps a second unit when the API died before it committed the terms, and writes them at once', async () => {
+    const campaign = await store.openCampaign();
+    const first = [await campaign.take('ann'), await campaign.take('bob')];
+    expect(await campaign.amend({ perUserLimit: 2 })).toEqual({ kind: 'amended' });
+    const ids = [...first, await campaign.take('ann'), await campaign.take('bob')];
+    await store.persist();
+    expect(await store.isCaughtUp()).toBe(true);
+    expect(await store.bothSides(campaign, ids)).toEqual(ids.map(() => saved));
+    expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
+    expect(await auditOf(campaign)).toEqual([{ actor: 'clock', action: 'campaign.amend' }]);
+    expect(await store.rejects()).toEqual([]);
+  });
+
+  test('Persist keeps it also when the other reasons for a refusal are real', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 3 });
+    await store.insertByHand(campaign, { user: 'somebody' });
+    await campaign.amend({ perUserLimit: 2 });
+    const ids = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
+    await store.persist();
+    expect(await store.bothSides(campaign, ids)).toEqual([saved, saved, ['voided', 'voided', 'campaigns_cap']]);
+    expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
+  });
+
+  test('Persist waits for a change that an operator has not committed yet, and writes no terms of its own', async () => {
+    const campaign = await store.openCampaign();
+    const operator = new pg.Client({ connectionString: store.url });
+    await operator.connect();
+    const ids = [await campaign.take('ann')];
+    // Its row changes the counters of the campaign, so it would wait for the operator itself.
+    await store.persist();
+    try {
+      await operator.query('begin');
+      const change = 'update campaigns set per_user_limit = 2, terms_version = 2 where campaign_id = $1';
+      await operator.query(change, [campaign.terms.id]);
+      await campaign.amend({ perUserLimit: 2 });
+      ids.push(await campaign.take('ann'));
+      const persisted = store.persist();
+      const waits = `select 1 from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update'`;
+      await until('Persist waits', async () => (await store.sql.query(waits)).rowCount === 1);
+      await operator.query('commit');
+      await persisted;
+    } finally {
+      await operator.end();
+    }
+    expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
+    expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
+    expect(await auditOf(campaign)).toEqual([]);
+  });
 });

@@ -83,7 +83,7 @@ async function runSale(campaign: TestCampaign, steps: readonly Step[]): Promise<
       else if (one.kind === 'lapse') {
         await at.letDeadlinePass(id);
         await at.expire();
-      } else if (one.kind === 'void') await store.refused.redemptions.voidExisting(store.sql, id, 'a_constraint');
+      } else if (one.kind === 'void') await store.refused.deps.redemptions.voidExisting(store.sql, id, 'a_constraint');
       else if (one.kind === 'reduce') {
         await (one.how === 'release' ? at.release(id, null, '', '', 1) : at.refund(id, '', 1));
       } else await at[one.kind](id);
@@ -139,7 +139,7 @@ test('a campaign counts its users once: reserved, paid, promoted, expired, relea
   expect(await minutes.read(campaign.terms.id, FROM, TO)).toEqual(before);
   await expectMinutesOfRows(store.sql);
   // As when a late payment is refused.
-  await store.refused.redemptions.voidExisting(store.sql, String(held?.redemption_id), 'a_constraint');
+  await store.refused.deps.redemptions.voidExisting(store.sql, String(held?.redemption_id), 'a_constraint');
   const voided = await minutes.read(campaign.terms.id, FROM, TO);
   expect(totalsOf(voided)).toMatchObject({ promoted: 2, expired: 0 });
   await expectMinutesOfRows(store.sql);

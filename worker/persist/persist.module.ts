@@ -4,6 +4,7 @@ import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { Core } from '../core.js';
 import { DrainJournal } from './drain-journal.js';
 import { JournalFeeder } from './feeder.js';
@@ -36,7 +37,10 @@ export function persistModule(
       journal,
       cursor,
       histories,
-      refused: new RefusedEntries(filler, new RedemptionsTable(database), cursor, metrics, log),
+      refused: new RefusedEntries({
+        ...{ sale: filler, copy: new SaleCopy(commands), database: pool },
+        ...{ redemptions: new RedemptionsTable(database), cursor, metrics, log },
+      }),
       requests: new RequestNames(commands),
       metrics,
       tracing,

@@ -17,6 +17,7 @@ import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.
 import type { RequestName, RequestNames } from '../../shared/redis/request-names.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
+import type { Judged } from './judged.js';
 import type { RefusedEntries } from './refused-entries.js';
 import { tracePersisted } from './trace-persisted.js';
 
@@ -41,7 +42,10 @@ export type PersistDeps = {
 /** `draining`: Redis is out of service. */
 type How = { draining: boolean };
 
-type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
+/** `judged`: of an entry that was refused alone. It is written again, and settled only if it is refused again. */
+type Batch =
+  | ({ kind: 'done' | 'written' } & Persisted)
+  | { kind: 'refused'; entries: number; error: Error; judged: Judged | null };
 
 /**
  * `upTo`: the last committed journal id. `entries`: number of entries that this call wrote. `isUrgent`: the next batch
@@ -52,8 +56,8 @@ export type Persisted = { upTo: string; entries: number; isUrgent: boolean };
 /**
  * Writes the journal to Postgres in order, each entry once. The transaction that writes a batch locks and moves the
  * cursor, so a repeated, late or concurrent call finds nothing left to do. Only the latest history in Postgres is
- * written, and only without a gap. A batch that Postgres rejects is halved until the bad entry is alone. That entry is
- * voided, and the others are saved.
+ * written, and only without a gap. A batch that Postgres rejects is halved until the bad entry is alone. Both engines
+ * are compared then. If Postgres still rejects the entry, it is voided, and the others are saved.
  */
 export class Persist {
   #firstBatch: number;
@@ -68,6 +72,7 @@ export class Persist {
 
   /**
    * Returns when every entry up to and including `to` is committed.
+   * @throws PostgresBehind when Postgres lacks what a refused entry needs
    * @throws JournalGap, ForeignHistory when the journal does not continue the cursor in Postgres; nothing is written or
    *   trimmed
    */
@@ -87,17 +92,19 @@ export class Persist {
     const { limits, log } = this.deps;
     let size = this.#firstBatch;
     let entries = 0;
+    let judged: Judged | null = null;
     for (;;) {
-      const batch = await this.#writeNext(to, size, how).catch((error: unknown) => {
+      const batch: Batch = await this.#writeNext(to, size, how, judged).catch((error: unknown) => {
         // The batch may have been too large for a slow Postgres, so the next run begins with a smaller one.
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
       });
       if (batch.kind !== 'refused') entries += batch.entries;
       if (batch.kind === 'done') return { ...batch, entries };
+      judged = batch.kind === 'refused' ? batch.judged : null;
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
-        log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
+        if (!judged) log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
       } else {
         size = Math.min(limits.batchEntries, size * 2);
         this.#firstBatch = size;
@@ -105,7 +112,7 @@ export class Persist {
     }
   }
 
-  async #writeNext(to: string, size: number, how: How): Promise<Batch> {
+  async #writeNext(to: string, size: number, how: How, judged: Judged | null): Promise<Batch> {
     const { database, metrics, tracing } = this.deps;
     const startMs = tracing ? performance.now() : 0;
     const end = metrics.persistSeconds.startTimer();
@@ -132,10 +139,14 @@ export class Persist {
         throw error;
       }
       if (!isRefusedBatch(error)) throw error;
-      if (read.length > 1) return { kind: 'refused', entries: read.length, error };
       const [alone] = read;
       if (!alone) throw error;
-      await this.#writeAlone(alone, error, how);
+      if (read.length > 1) return { kind: 'refused', entries: read.length, error, judged: null };
+      if (!judged?.covers(alone, error)) {
+        const compared = await this.deps.refused.compare(alone, error, how.draining);
+        return { kind: 'refused', entries: 1, error, judged: compared };
+      }
+      await this.#settle(judged, error);
       written = null;
       upTo = alone.journalId;
     }
@@ -189,24 +200,14 @@ export class Persist {
     return new Map((await this.deps.histories.since(known)).map(({ generation, afterId }) => [generation, afterId]));
   }
 
-  /**
-   * Settles the one entry that Postgres rejects. Its promise is voided in Redis first, because voiding can be repeated.
-   * A drain also settles entries of a campaign that Postgres lacks, because Redis is out of service until it ends.
-   * @throws PostgresBehind when Postgres lacks what the entry needs
-   */
-  async #writeAlone(raw: RawEntry, error: Error, { draining }: How): Promise<void> {
+  /** Settles the one entry that Postgres rejects. Its promise is voided in Redis first, which can be repeated. */
+  async #settle(judged: Judged, error: Error): Promise<void> {
     const { database, cursor, refused } = this.deps;
-    let entry: JournalEntry | null = null;
-    try {
-      entry = decodeEntry(raw);
-    } catch {
-      // The entry cannot be decoded. It is stored as it is in journal_rejects.
-    }
+    const { journalId } = judged.raw;
     await database.transaction(async (client: Queryable) => {
-      if (compareJournalIds(await cursor.lock(client), raw.journalId) >= 0) return;
-      if (entry && !draining) await refused.assertCampaign(client, raw, entry);
-      await refused.settle(client, raw, entry, error);
-      await cursor.move(client, raw.journalId);
+      if (compareJournalIds(await cursor.lock(client), journalId) >= 0) return;
+      await refused.settle(client, judged, error);
+      await cursor.move(client, journalId);
     });
   }
 

@@ -1,18 +1,11 @@
 import { ACTORS } from '../../shared/domain/actors.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
-import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { RestoredCampaigns } from '../../shared/restore-postgres/restored-campaigns.js';
+import { carryTerms } from '../../shared/restore-postgres/carry-terms.js';
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { UpdateTermsOutcome } from '../../shared/sale/scripts/campaign.js';
-
-/** How long Redis may have terms that Postgres lacks. It is longer than any operator's transaction. */
-const AHEAD_MS = 10_000;
-
-/** Campaign → the version of the terms that only Redis has, and since when. */
-export type TermsAhead = Map<ProductId, { version: number; sinceMs: number }>;
 
 export type Schedule = {
   sale: SaleStore;
@@ -30,16 +23,14 @@ export type Schedule = {
   divided: () => Iterable<ProductId>;
   /** Loads a campaign into Redis, with all its data from Postgres. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
-  /** The caller keeps this map from one call to the next. */
-  ahead: TermsAhead;
 };
 
 /**
  * Applies the schedule to Redis. Every campaign that is not closed is loaded into Redis if it is missing there, so that
  * the first request finds it loaded, even if the API died between the writes to Postgres and Redis. Its newest terms
- * are copied to Redis, and it is started and finished at its times. The scripts use the clock of Redis and refuse a
- * change that is early or already made, so a late, early or repeated run changes nothing. A bucket that missed the end
- * of its campaign is closed.
+ * are copied from one to the other, and it is started and finished at its times. The scripts use the clock of Redis
+ * and refuse a change that is early or already made, so a late, early or repeated run changes nothing. A bucket that
+ * missed the end of its campaign is closed.
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, log, nowMs, limits, preheat } = schedule;
@@ -77,20 +68,15 @@ async function closeBucket({ sale, campaigns, log }: Schedule, product: ProductI
 }
 
 /**
- * Copies terms that only Redis has to Postgres, because those terms are in force. A crash can cause this
- * (api/admin/campaigns.ts writes terms to Redis before Postgres commits them), and so can a Postgres that was set back.
- * If Redis refuses to lower the limit per user, Postgres gets the old limit back, because users may have used it.
+ * Copies terms that only Redis has to Postgres, because those terms are in force. If Redis refuses to lower the limit
+ * per user, Postgres gets the old limit back, because users may have used it.
  */
 async function settleTerms(
-  { sale, copy, campaigns, log, nowMs, ahead }: Schedule,
+  { sale, copy, campaigns, log }: Schedule,
   campaign: StoredCampaign,
   outcome: Exclude<UpdateTermsOutcome, { kind: 'not_found' }>,
 ): Promise<void> {
-  const { productId, termsVersion } = campaign;
-  if (outcome.kind === 'amended' || (outcome.kind === 'known' && outcome.version === termsVersion)) {
-    ahead.delete(productId);
-    return;
-  }
+  const { no, productId, termsVersion } = campaign;
   if (outcome.kind === 'refused') {
     const terms = { ...campaign, perUserLimit: outcome.perUserLimit };
     const later = await campaigns.amend(campaign, terms, campaign.rules, campaigns.database, termsVersion);
@@ -101,24 +87,11 @@ async function settleTerms(
       { campaign: productId, version: later.termsVersion },
       'the limit per user was not lowered, because users may have used it',
     );
-    return;
+  } else if (outcome.kind === 'known' && outcome.version > termsVersion) {
+    const terms = await carryTerms(campaigns.database, copy, no, productId);
+    if (terms.kind === 'carried')
+      log.warn({ campaign: productId, version: terms.version }, 'the terms in Redis were copied to Postgres');
   }
-  const { version } = outcome;
-  const seen = ahead.get(productId);
-  if (seen?.version !== version) ahead.set(productId, { version, sinceMs: nowMs });
-  if (seen?.version !== version || nowMs - seen.sinceMs <= AHEAD_MS) return;
-  const inForce = await copy.campaign(productId);
-  if (inForce?.version !== version) return;
-  const raised = await campaigns.database.transaction(async (client) => {
-    const row = { no: campaign.no, version: termsVersion };
-    // An operator has changed the terms meanwhile.
-    if (!(await new RestoredCampaigns(client).raiseTerms(row, inForce))) return false;
-    const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
-    const action = 'campaign.amend';
-    await writeAudit(client, { actor: ACTORS.clock, action, campaignId: campaign.id, before, after, requestId: '' });
-    return true;
-  });
-  if (raised) log.warn({ campaign: productId, version }, 'the terms in Redis were copied to Postgres');
 }
 
 async function apply(

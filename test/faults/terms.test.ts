@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { keys } from '../../shared/redis/keys.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+/** Changes of terms that Redis has, while Postgres has not committed them. */
+const stage = await Stage.set();
+const redis = stage.connectToRedis();
+const holder = new pg.Client(stage.postgres.url);
+await holder.connect();
+atEnd('a client', () => holder.end());
+await stage.query(`create function hold_up() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock_shared(42); return null; end $$`);
+await stage.query(`create constraint trigger hold_up after update on campaigns deferrable initially deferred
+  for each row when (old.terms_version <> new.terms_version) execute function hold_up()`);
+
+beforeEach(async () => void (await holder.query('select pg_advisory_lock(42)')));
+const letCommit = () => holder.query('select pg_advisory_unlock_all()');
+afterEach(letCommit);
+
+const commits = (of: 'doorbuster-api' | 'doorbuster-worker') => `from pg_stat_activity
+  where datname = current_database() and application_name like '${of}%' and wait_event_type = 'Lock'`;
+
+/** A user buys, an operator allows a second unit, and the API waits in its COMMIT; the user buys again. */
+async function buyDuringChange() {
+  const product = await stage.openCampaign({ per_user_limit: 1 });
+  const ann = arrive(stage.url, product);
+  const first = await ann.checkout();
+  expect(first.status).toBe(200);
+  await until('the first unit is persisted', async () => (await redis.xlen(keys.journal)) === 0);
+  const change = new Operator(stage.url).call('PATCH', `/admin/campaigns/${product}`, { per_user_limit: 2 }).then(
+    ({ status }) => status,
+    () => null,
+  );
+  await until(
+    'the change is in Redis',
+    async () => (await redis.hget(keys.campaign(product as never), 'version')) === '2',
+  );
+  const second = await ann.checkout();
+  expect(second.status).toBe(200);
+  const reservations = [first, second].map(({ data }) => String(data.reservation_id));
+  expect(new Set(reservations).size).toBe(2);
+  await until(
+    'the worker waits for the change',
+    async () => (await stage.query(`select 1 ${commits('doorbuster-worker')}`)).length > 0,
+  );
+  return { product, reservations, change };
+}
+
+async function expectKept({ product, reservations }: { product: string; reservations: string[] }): Promise<void> {
+  await until('all is persisted', async () => (await redis.xlen(keys.journal)) === 0);
+  const rows = await stage.query(
+    `select r.status, per_user_limit from redemptions r join campaigns c using (campaign_id)
+     where product_id = $1`,
+    [product],
+  );
+  expect(rows).toMatchObject(reservations.map(() => ({ status: 'reserved', per_user_limit: 2 })));
+  const payments = new PaymentService(stage.url);
+  for (const reservation of reservations) expect((await payments.confirm(reservation)).status).toBe(200);
+}
+
+test('a unit that was sold under terms whose commit is slow is kept', async () => {
+  const sold = await buyDuringChange();
+  await letCommit();
+  expect(await sold.change).toBe(200);
+  await expectKept(sold);
+});
+
+test('a unit that was sold under terms is kept when the API dies before it commits them', async () => {
+  const sold = await buyDuringChange();
+  await stage.apis.at(-1)?.kill();
+  // Postgres notices that its client is gone when it next reads from it. A fail-over loses the change in the same way.
+  await stage.query(`select pg_terminate_backend(pid) ${commits('doorbuster-api')}`);
+  await letCommit();
+  expect(await sold.change).toBeNull();
+  await stage.startApi();
+  await stage.ready();
+  await expectKept(sold);
+});
