@@ -46,7 +46,7 @@ export const KEY_DOCS = {
   idempotency:
     'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
   requests:
-    'list · users and idempotency keys of promises of a campaign, by its number, that were persisted in a period of six hours, one JSON text for each batch; kept as long as their records.',
+    'list · users and idempotency keys of promises of a campaign, by its number, that were made in a period of six hours, one JSON text for each batch; kept as long as their records.',
   order:
     'string · reservations and places of one order of a user, each with its stacking rules; until seven days after the last one.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',

@@ -5,45 +5,53 @@ import { keys } from './keys.js';
 
 /** The request of a promise: its idempotency record is `keys.idempotency(user, key)`. */
 export type RequestName = { user: string; key: string };
+/** `no`: of the campaign. `atMs`: when the promise was made, by the clock of Redis. */
+export type FiledRequestName = RequestName & { no: number; atMs: number };
 
 /** Names of one period are in one list, which expires as a whole. */
 const PERIOD_MS = 6 * 3_600_000;
-/** The clocks of two machines may differ by less than this. */
+/** After a fail-over the clock of another Redis is read. The two may differ by less than this. */
 const CLOCKS_MS = 3_600_000;
 /** Texts that are read in one round trip, each with the names of one batch of the journal. */
 const TEXTS = 20;
 
 /**
  * Names of the idempotency records of one shard by campaign, so that a repair of Postgres finds them without a scan of
- * Redis. The worker writes them as it persists the promises, one text for each batch and campaign, hence in no script
- * that a shopper waits for.
+ * Redis. The worker writes them as it persists the promises, in no script that a shopper waits for: one text for each
+ * batch, campaign and period. All times are of Redis: names are filed by the time of their promise, and found by
+ * `TIME`.
  */
 export class RequestNames {
   constructor(readonly redis: Redis) {}
 
   /**
    * Keeps names for as long as Redis has their records.
-   * @param names by the number of their campaign
    * @param ttlMs of the records
    */
-  async keep(names: ReadonlyMap<number, readonly RequestName[]>, ttlMs: number): Promise<void> {
-    const pipeline = this.redis.pipeline();
-    const period = Math.floor(Date.now() / PERIOD_MS);
-    for (const [no, some] of names) {
-      if (some.length === 0) continue;
-      const key = keys.requests(no, period);
-      pipeline.rpush(key, JSON.stringify(some.map(({ user, key: name }) => [user, name])));
-      pipeline.pexpire(key, ttlMs + PERIOD_MS + CLOCKS_MS);
+  async keep(names: readonly FiledRequestName[], ttlMs: number): Promise<void> {
+    const lists = new Map<string, [user: string, key: string][]>();
+    for (const { no, user, key, atMs } of names) {
+      const list = keys.requests(no, periodOf(atMs));
+      const some = lists.get(list);
+      if (some) some.push([user, key]);
+      else lists.set(list, [[user, key]]);
     }
-    if (pipeline.length === 0) return;
+    if (lists.size === 0) return;
+    const pipeline = this.redis.pipeline();
+    for (const [list, some] of lists) {
+      pipeline.rpush(list, JSON.stringify(some));
+      pipeline.pexpire(list, ttlMs + PERIOD_MS + CLOCKS_MS);
+    }
     for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
   }
 
   /** Removes the names of a campaign whose records are gone. @throws EngineUnavailable */
   async drop(no: number): Promise<void> {
-    await this.redis.unlink(...listsOf(no)).catch((error: unknown) => {
+    try {
+      await this.redis.unlink(...listsOf(no, await this.#nowMs()));
+    } catch (error) {
       throw EngineUnavailable.from('redis', error);
-    });
+    }
   }
 
   /**
@@ -52,7 +60,13 @@ export class RequestNames {
    * @param campaigns their numbers
    */
   async *of(campaigns: Iterable<number>): AsyncGenerator<RequestName[], void> {
-    for (const no of new Set(campaigns)) yield* this.#read(listsOf(no));
+    const nowMs = await this.#nowMs();
+    for (const no of new Set(campaigns)) yield* this.#read(listsOf(no, nowMs));
+  }
+
+  async #nowMs(): Promise<number> {
+    const [seconds] = await this.redis.time();
+    return Number(seconds) * 1_000;
   }
 
   async *#read(lists: readonly string[]): AsyncGenerator<RequestName[], void> {
@@ -67,10 +81,11 @@ export class RequestNames {
   }
 }
 
+const periodOf = (ms: number) => Math.floor(ms / PERIOD_MS);
+
 /** Returns all lists that a campaign may have: one for each period in which a record that exists may have been made. */
-function listsOf(no: number): string[] {
-  const [first, last] = [Date.now() - LONGEST_IDEMPOTENCY_TTL_MS - CLOCKS_MS, Date.now() + CLOCKS_MS].map((ms) =>
-    Math.floor(ms / PERIOD_MS),
-  ) as [number, number];
+function listsOf(no: number, nowMs: number): string[] {
+  const first = periodOf(nowMs - LONGEST_IDEMPOTENCY_TTL_MS - CLOCKS_MS);
+  const last = periodOf(nowMs + CLOCKS_MS);
   return Array.from({ length: last - first + 1 }, (_, i) => keys.requests(no, first + i));
 }

@@ -11,6 +11,17 @@ import { until } from './until.js';
 const HARNESS = join(projectRoot(), 'test/harness');
 export const HOUR_MS = 3_600_000;
 
+/** This process lives `ms` later, for as long as `run` takes: code of the product in it reads that clock. */
+export async function laterBy<Value>(ms: number, run: () => Promise<Value>): Promise<Value> {
+  const { now } = Date;
+  Date.now = () => now() + ms;
+  try {
+    return await run();
+  } finally {
+    Date.now = now;
+  }
+}
+
 /** A wall clock that a test moves under running processes. */
 export class MovedClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'doorbuster-clock-'));

@@ -17,6 +17,7 @@ import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { Breaking } from '../harness/breaking-database.js';
 import type { TestCampaign } from '../harness/campaign.js';
+import { HOUR_MS, laterBy } from '../harness/moved-clock.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
@@ -588,6 +589,26 @@ test('reconcile --after-restore knows payments and orders again whose entries ar
     [campaign.terms.id],
   );
   expect(places).toEqual([{ user_id: 'cid', stacking: 'exclusive' }]);
+});
+
+test.each([
+  ['the worker is three hours ahead', 3, 0],
+  ['the worker is ten hours ahead', 10, 0],
+  ['the command is ten hours behind', 0, -10],
+])('reconcile --after-restore keeps idempotency keys when the clock of %s', async (_, workerHours, commandHours) => {
+  const campaign = await store.openCampaign();
+  const backup = await takeBackup(store.sql);
+  const key = `key-in-${campaign.product}`;
+  await campaign.take('ann', { key });
+  await laterBy(workerHours * HOUR_MS, () => store.persist());
+  await goBack(store.sql, backup);
+  await laterBy(commandHours * HOUR_MS, () => repair());
+  const [row] = await store.redemptions(campaign);
+  expect(row).toMatchObject({
+    idempotency_key: expect.stringContaining(key),
+    idempotency_answer: expect.stringContaining('ann'),
+  });
+  await expectWhole(campaign);
 });
 
 test('reconcile --after-restore gives no event a number that was used before, and every event reaches the stream', async () => {

@@ -8,7 +8,7 @@ import { connectForJobs } from '../../shared/redis/connections.js';
 import { Sweeps } from '../../worker/sweeps/sweeps.js';
 import { atEnd } from '../harness/cleanup.js';
 import { startTestRedis } from '../harness/engines.js';
-import { HOUR_MS } from '../harness/moved-clock.js';
+import { HOUR_MS, laterBy } from '../harness/moved-clock.js';
 import { until } from '../harness/until.js';
 
 const engine = await startTestRedis();
@@ -52,17 +52,6 @@ function blocked<Name extends QueueName>(): { run: Processor<Name>; ran: JobData
     await released;
   }) as unknown as Processor<Name>;
   return { run, ran, release };
-}
-
-/** This process lives `ms` later, for as long as `run` takes: what BullMQ plans meanwhile it plans by that clock. */
-async function laterBy(ms: number, run: () => Promise<void>): Promise<void> {
-  const { now } = Date;
-  Date.now = () => now() + ms;
-  try {
-    await run();
-  } finally {
-    Date.now = now;
-  }
 }
 
 function upkeep(longestDelayMs = 1_000) {

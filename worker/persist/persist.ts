@@ -14,7 +14,7 @@ import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
-import type { RequestName, RequestNames } from '../../shared/redis/request-names.js';
+import type { FiledRequestName, RequestNames } from '../../shared/redis/request-names.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { Judged } from './judged.js';
@@ -214,18 +214,15 @@ export class Persist {
   /** Keeps the names of idempotency records. Without them a repair of Postgres writes rows without their keys. */
   async #keepNames(entries: readonly JournalEntry[]): Promise<void> {
     const { requests, limits, log } = this.deps;
-    const names = new Map<number, RequestName[]>();
+    const names: FiledRequestName[] = [];
     for (const entry of entries) {
       if (!('key' in entry) || entry.key === '') continue;
       const user = 'user' in entry ? entry.user : decodeStoredRequest(entry.answer)?.user;
-      if (!user) continue;
-      const some = names.get(entry.no);
-      if (some) some.push({ user, key: entry.key });
-      else names.set(entry.no, [{ user, key: entry.key }]);
+      if (user) names.push({ no: entry.no, user, key: entry.key, atMs: entry.atMs });
     }
     // Redis may be full, and only what is trimmed here makes room.
     await requests.keep(names, limits.idempotencyTtlMs).catch((error: unknown) => {
-      log.warn({ err: error, campaigns: names.size }, 'names of idempotency records were not kept');
+      log.warn({ err: error, names: names.length }, 'names of idempotency records were not kept');
     });
   }
 

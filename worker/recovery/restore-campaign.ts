@@ -103,7 +103,10 @@ export async function restoreRecords(
   const remember = async (rows: readonly Answered[]) => {
     const some = stillRemembered(rows, deps.idempotencyTtlMs, nowMs);
     await restore.answers(some);
-    await names.keep(new Map([[campaign.no, some]]), deps.idempotencyTtlMs);
+    await names.keep(
+      some.map((one) => ({ ...one, no: campaign.no })),
+      deps.idempotencyTtlMs,
+    );
   };
 
   await restore.clear();
@@ -218,10 +221,10 @@ function stillRemembered(
   rows: readonly Answered[],
   idempotencyTtlMs: number,
   nowMs: number,
-): { user: string; key: string; answer: string; ttlMs: number }[] {
+): { user: string; key: string; answer: string; atMs: number; ttlMs: number }[] {
   return rows.flatMap(({ user, key, answer, madeMs }) => {
     const ttlMs = Math.round(madeMs + idempotencyTtlMs - nowMs);
-    return key && answer && ttlMs > 0 ? [{ user, key, answer, ttlMs }] : [];
+    return key && answer && ttlMs > 0 ? [{ user, key, answer, atMs: madeMs, ttlMs }] : [];
   });
 }
 
