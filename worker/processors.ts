@@ -138,11 +138,11 @@ async function inEachShard(shards: readonly WorkerShard[], run: (shard: WorkerSh
 }
 
 async function prune(core: Core, events: Events, archive: Archiving): Promise<void> {
-  const { config, database } = core;
+  const { config, database, clock } = core;
   await events.prune();
   await archive.prune();
-  await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, LIMITS);
-  await forgetRuleBans(new BansTable(database), LIMITS);
+  await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, clock.nowMs(), LIMITS);
+  await forgetRuleBans(new BansTable(database), clock.nowMs(), LIMITS);
   await new PaymentEventsTable(database).prune(
     config.retention.paymentEventsDays * 86_400_000,
     LIMITS.paymentEventsBatch,

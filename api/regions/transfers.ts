@@ -142,7 +142,7 @@ export class Transfers {
       if (locked.status !== step.from) return { after: locked, journalId: null };
       if (await table.isCommitted(product, key, client))
         return { after: await table.advance(id, step.from, step.done, null, client), journalId: null };
-      if (Date.now() - locked.steppedAt.getTime() > limits.idempotencyTtlMs - TTL_MARGIN_MS)
+      if (locked.agedMs > limits.idempotencyTtlMs - TTL_MARGIN_MS)
         return { after: await table.advance(id, step.from, 'stuck', TOO_OLD, client), journalId: null };
       const outcome = await this.#restock(product, step.sign * units, key, transfer.actor);
       if (outcome.kind === 'restocked') return { after: locked, journalId: outcome.journalId };

@@ -27,7 +27,7 @@ import { SupportActions } from './support-actions.js';
 
 /** Finding users, orders and payments, helping users, and their rights. */
 export function supportModule(core: Core, guards: Guards, { acknowledgements }: Claims): Route[] {
-  const { database, sales, directory, log } = core;
+  const { database, sales, directory, clock, log } = core;
   const { apiKeys } = guards.auth;
   const table = new CampaignsTable(database);
   const history = new PersonHistory(database);
@@ -46,7 +46,7 @@ export function supportModule(core: Core, guards: Guards, { acknowledgements }: 
   });
   const campaignByNo = (no: Parameters<CampaignsTable['findByNo']>[0]) => table.findByNo(no);
   const actions = new SupportActions({ database, sales, acknowledgements, campaign, campaignByNo });
-  const exported = { stored: new UserExport(database), fresh, history, now: () => new Date() };
+  const exported = { stored: new UserExport(database), fresh, history, now: () => new Date(clock.nowMs()) };
   const erasure = createErasure(core, guards, acknowledgements);
   return [
     ...supportRoutes({ finder, history, actions, apiKeys, log }),

@@ -32,8 +32,6 @@ export type RegionTransfer = {
   detail: string | null;
   actor: string;
   createdAt: Date;
-  /** When it got its status. */
-  steppedAt: Date;
   updatedAt: Date;
 };
 
@@ -47,7 +45,6 @@ type Row = {
   detail: string | null;
   actor: string;
   created_at: Date;
-  stepped_at: Date;
   updated_at: Date;
 };
 
@@ -69,10 +66,18 @@ export class RegionTransfers {
     return transferOf(rows[0] as Row);
   }
 
-  /** Locks a transfer until the end of the transaction, so that one process at a time decides its next step. */
-  async lock(id: string, client: Queryable): Promise<RegionTransfer> {
-    const { rows } = await client.query<Row>('select * from region_transfers where transfer_id = $1 for update', [id]);
-    return transferOf(rows[0] as Row);
+  /**
+   * Locks a transfer until the end of the transaction, so that one process at a time decides its next step.
+   * @returns `agedMs`: for how long it has had its status, by the clock of Postgres
+   */
+  async lock(id: string, client: Queryable): Promise<RegionTransfer & { agedMs: number }> {
+    const { rows } = await client.query<Row & { aged_ms: number }>(
+      `select *, (extract(epoch from clock_timestamp() - stepped_at) * 1000)::float8 as aged_ms
+       from region_transfers where transfer_id = $1 for update`,
+      [id],
+    );
+    const row = rows[0] as (typeof rows)[number];
+    return { ...transferOf(row), agedMs: row.aged_ms };
   }
 
   /** Moves a transfer from one status to another. @returns the transfer, in its own status if it was another already */
@@ -144,6 +149,6 @@ function transferOf(row: Row): RegionTransfer {
   const { transfer_id, product_id, direction, region, units, status, detail, actor } = row;
   return {
     ...{ id: transfer_id, product: product_id, direction, region, units, status, detail, actor },
-    ...{ createdAt: row.created_at, steppedAt: row.stepped_at, updatedAt: row.updated_at },
+    ...{ createdAt: row.created_at, updatedAt: row.updated_at },
   };
 }

@@ -106,7 +106,7 @@ export class JobQueues {
 
   /**
    * The state of every queue of every shard that responds.
-   * @param nowMs by the clock of the processes
+   * @param nowMs by the clock of Redis; jobs have the times of the processes that added them
    * @throws EngineUnavailable if none responds
    */
   async states(nowMs: number): Promise<QueueState[]> {

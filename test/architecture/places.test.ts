@@ -53,6 +53,19 @@ for (const [pattern, path] of CONNECTIONS) {
   test(`${pattern.source} stands in ${path} only`, () => expect(filesWith(pattern)).toEqual([path]));
 }
 
+/** Files that read the clock of their process, and why. Redis and Postgres decide by their own clocks. */
+const PROCESS_CLOCK: Record<string, string> = {
+  'shared/backup/write-backup.ts': 'the time of a backup is for people, and no code compares it',
+  'shared/queues/job-worker.ts': 'BullMQ runs delayed jobs by the clock of a worker',
+  'shared/queues/queue-upkeep.ts': 'it finds jobs that BullMQ would run late by the clock of this worker',
+  'shared/redis/redis-clock.ts': 'until the first reply of Redis, without which no promise is made',
+};
+const READS_CLOCK = /\bDate\s*\.\s*now\b|\bDate\s*\(\s*\)|\bnew Date\b(?!\s*\()|\bTemporal\s*\.\s*Now\b|\btimeOrigin\b/;
+
+test('the clock of a process is read where nothing depends on it, and in no other file', () => {
+  expect(filesWith(READS_CLOCK).toSorted()).toEqual(Object.keys(PROCESS_CLOCK));
+});
+
 const VAGUE = /(^|[/.-])(utils?|helpers?|common|misc|services|controllers?|index)([/.-]|$)/i;
 const vagueNames = (folders: readonly string[]) =>
   ['.ts', '.mjs', '.lua']
@@ -161,6 +174,8 @@ test('tests look at their own database only, because others run beside them', ()
 
 const FOUND: [string, RegExp, string][] = [
   ['a look at a whole server', WHOLE_SERVER, ['select 1', 'from', 'pg_locks;'].join(' ')],
+  ['a clock', READS_CLOCK, 'const now = Date.now();'],
+  ['a clock behind `new`', READS_CLOCK, 'const now = new Date();'],
   ['process.env', /\bprocess\s*\.\s*env\b/, 'const url = process.env.URL;'],
   ['a connection', CONNECTIONS[0]?.[0] ?? /$^/, 'const redis = new Redis(url);'],
   ['a default export', /\bexport\s+default\b/, 'export default function x() {}'],

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Crowd } from '../harness/crowd.js';
+import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { type RegionStage, readinessOf, runRegions, startTwoRegions, untilLinked } from '../harness/region-stage.js';
 import { until } from '../harness/until.js';
 
-const { us, eu, toUs, toEu } = await startTwoRegions();
+const clock = new MovedClock();
+const { us, eu, toUs, toEu } = await startTwoRegions(clock.env);
 const TOTAL = 100;
 
 /** One product in both regions, each with its share. */
@@ -83,6 +85,19 @@ test('units in transit are in no region, and arrive after a cut link and a kille
   await us.stage.startApi();
   await heal();
   await untilStatus(us, product, 'arrived');
+  expect(await totals(product)).toEqual([40, 60]);
+});
+
+test('units go to another region although the clocks of its processes are a month ahead', async () => {
+  const product = await openShares(60);
+  const processes = [us, eu].flatMap(({ stage }) => [stage.apis.at(-1)!, stage.workers.at(-1)!]);
+  await clock.moveUnder(processes, 31 * 24 * HOUR_MS);
+  await give(us, product, 'eu', 20);
+  await until('the transfer ends', async () =>
+    ['arrived', 'stuck'].includes((await transfersOf(us, product))[0]?.status),
+  );
+  await clock.moveUnder(processes, 0);
+  expect(await transfersOf(us, product)).toMatchObject([{ status: 'arrived', detail: null }]);
   expect(await totals(product)).toEqual([40, 60]);
 });
 

@@ -268,10 +268,10 @@ test('the log of attempts deletes expired records, oldest first, no more at once
         )
       ).rows.map(({ user_id, count }) => [user_id, count]),
     );
-  await forgetAttempts(table, 30, { pruneBatch: 3, attemptsPruneBatches: 4 });
+  await forgetAttempts(table, 30, Date.now(), { pruneBatch: 3, attemptsPruneBatches: 4 });
   expect(await left()).toEqual({ 'old-30.01': 8, 'old-29.99': 10, 'old-1': 10 });
-  await forgetAttempts(table, 30, { pruneBatch: 3, attemptsPruneBatches: 100 });
+  await forgetAttempts(table, 30, Date.now(), { pruneBatch: 3, attemptsPruneBatches: 100 });
   expect(await left()).toEqual({ 'old-29.99': 10, 'old-1': 10 });
-  await forgetAttempts(table, 0, { pruneBatch: 100, attemptsPruneBatches: 1 });
+  await forgetAttempts(table, 0, Date.now(), { pruneBatch: 100, attemptsPruneBatches: 1 });
   expect(await left()).toEqual({});
 });

@@ -16,11 +16,11 @@ export type Probes = {
 };
 
 /** Registers the listener. It is called before all other parts, so that it responds until they have ended. */
-export function probesModule({ config, log, life, metrics, shards, database, queues }: Core): Probes {
+export function probesModule({ config, log, life, metrics, shards, database, queues, clock }: Core): Probes {
   const { workerPort, host } = config;
   if (workerPort === null) return { addDraining: () => {} };
   const readiness = new WorkerReadinessCheck({
-    ...{ shards: shards.all, database, queues },
+    ...{ shards: shards.all, database, queues, clock },
     queueJobs: LIMITS.queueJobs,
   });
   const recent = new Recent(() => readiness.run(), CHECK_EVERY_MS);

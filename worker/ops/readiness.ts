@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../shared/postgres/pool.js';
 import { isFullQueue, type JobQueues } from '../../shared/queues/queues.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { Shard } from '../../shared/shards/shard.js';
 
 export type Check = { ok: boolean; detail: string };
@@ -18,6 +19,7 @@ export type WorkerReadinessDeps = {
   shards: readonly Pick<Shard, 'commands' | 'gate'>[];
   database: Pick<Database, 'query'>;
   queues: Pick<JobQueues, 'states'>;
+  clock: Pick<RedisClock, 'nowMs'>;
   /** A queue with as many jobs takes no more. */
   queueJobs: number;
 };
@@ -41,9 +43,9 @@ export class WorkerReadinessCheck {
 
   /** Full queues do not make a worker unready, because it works them off. */
   async #fullQueues(): Promise<string[]> {
-    const { queues, queueJobs } = this.deps;
+    const { queues, queueJobs, clock } = this.deps;
     const states = await Promise.race([
-      queues.states(Date.now()).catch(() => []),
+      queues.states(clock.nowMs()).catch(() => []),
       sleep(QUEUES_WAIT_MS, [], { ref: false }),
     ]);
     return states.filter((state) => isFullQueue(state, queueJobs)).map(({ queue }) => `queue ${queue}`);
