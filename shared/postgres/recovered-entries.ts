@@ -3,7 +3,8 @@ import type { Database, Queryable } from './pool.js';
 
 /**
  * Table `recovered_entries`: journal entries of one shard that a new history of Redis lacks. The processes that
- * acknowledged the entries write them. The worker that recovers Redis applies each once. Applied entries are kept, so
+ * acknowledged the entries write them; a promise that was acknowledged again has the id of its journal position and a
+ * name (`generation-n-name`). The worker that recovers Redis applies each once. Applied entries are kept, so
  * that an entry that a second process saves later is not applied again.
  */
 export class RecoveredEntries {
@@ -40,7 +41,7 @@ export class RecoveredEntries {
   async pending(client: Queryable, limit: number): Promise<RawEntry[]> {
     const { rows } = await client.query<{ journal_id: string; fields: Record<string, string> }>(
       `select journal_id, fields from recovered_entries where shard = $2 and applied_at is null
-       order by generation, number limit $1`,
+       order by generation, number, journal_id limit $1`,
       [limit, this.shard],
     );
     return rows.map(({ journal_id, fields }) => ({ journalId: journal_id, fields }));

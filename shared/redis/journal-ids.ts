@@ -13,10 +13,10 @@ export function earliest(ids: readonly string[]): string {
   return ids.reduce((first, id) => (compareJournalIds(id, first) < 0 ? id : first));
 }
 
-/** Returns the generation and the number of a journal id. */
+/** Returns the generation and the number of a journal id, or of an id that begins with one (`generation-n-name`). */
 export function journalPlace(journalId: string): [generation: number, n: number] {
   const dash = journalId.indexOf('-');
-  return [Number(journalId.slice(0, dash)), Number(journalId.slice(dash + 1))];
+  return [Number(journalId.slice(0, dash)), Number.parseInt(journalId.slice(dash + 1), 10)];
 }
 
 /** Returns the generation of an entry's history: the first part of its id. */

@@ -72,11 +72,10 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
   };
 }
 
-/** The same for a waiting user who sent another idempotency key. */
-export function answeredEntry(input: ReserveInput, outcome: Outcome<'waiting'>): RawEntry {
-  const { no, journalId, atMs } = outcome;
-  const fields = { kind: 'answered', no: String(no), at: String(atMs), key: input.key };
-  return { journalId, fields: { ...fields, answer: placeText(input, outcome, outcome.reservationId) } };
+/** Returns the idempotency record of a response that acknowledges a promise again. */
+export function repeatedAnswer(input: ReserveInput, outcome: Outcome<'waiting' | 'replayed'>): string {
+  if (outcome.kind === 'waiting') return placeText(input, outcome, outcome.reservationId);
+  return encodeStoredRequest(outcome.no, input.qty, input.user, requestOf(input), outcome.answer);
 }
 
 /** Returns the fields of a request's fingerprint besides product, user and quantity. lua/reserve.lua compares it. */

@@ -1,7 +1,8 @@
 import { campaignNoOf, type ProductId, type UserId } from '../domain/ids.js';
 import { CallBatcher } from '../redis/call-batcher.js';
+import { decodeIdempotencyRecord } from '../redis/idempotency-record.js';
 import { saleKeys } from '../redis/keys.js';
-import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
+import { queuedEntry, repeatedAnswer, reservedEntry } from './checkout-entries.js';
 import type { OrderClaims } from './order-claims.js';
 import { decided, type Missed } from './recall.js';
 import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
@@ -42,7 +43,8 @@ export class Claims {
       outcome = await this.orders.whileLive(input.user, orderOf(input), outcome, () => this.#reserve(input));
     }
     if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
-    this.#rememberCheckout(input, outcome);
+    if (outcome.kind === 'replayed' || outcome.kind === 'waiting') await this.#rememberAgain(input, outcome);
+    else this.#rememberCheckout(input, outcome);
     return outcome;
   }
 
@@ -85,8 +87,23 @@ export class Claims {
       );
     } else if (outcome.kind === 'queued') {
       promises.remember(outcome.journalId, () => queuedEntry(input, outcome));
-    } else if (outcome.kind === 'waiting' && outcome.journalId !== '') {
-      promises.remember(outcome.journalId, () => answeredEntry(input, outcome));
     }
   }
+
+  /**
+   * Keeps a promise that is acknowledged again, with its response under this key.
+   * @throws EngineUnavailable if it cannot be read; the retry gets the response
+   */
+  #rememberAgain(input: ReserveInput, outcome: Repeated): Promise<void> {
+    const answer = repeatedAnswer(input, outcome);
+    const reservation = outcome.kind === 'waiting' ? outcome.reservationId : reservationIn(outcome.answer);
+    return this.calls.acknowledge(input.product, reservation, { user: input.user, key: input.key, answer });
+  }
+}
+
+type Repeated = Extract<StoreReserveOutcome, { kind: 'replayed' | 'waiting' }>;
+
+/** Returns the reservation, or the place, that a replayed response has; "" = a place without a ticket. */
+function reservationIn(answer: string): string {
+  return decodeIdempotencyRecord(answer).reservationId ?? '';
 }

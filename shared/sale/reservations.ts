@@ -66,7 +66,11 @@ export class Reservations {
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
     const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
       const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
-      return this.calls.keep(this.#confirms.run(product, { request, owner }));
+      return this.calls.keepAcknowledged(
+        product,
+        { reservation, user: '' },
+        this.#confirms.run(product, { request, owner }),
+      );
     };
     const first = await ask('unknown');
     if (first.kind !== 'order_needed') return first as Confirmed;
@@ -91,14 +95,20 @@ export class Reservations {
   ): Promise<ReleaseOutcome> {
     const request = { reservation_id: reservation, holder: holder ?? '', reason, trace };
     return this.calls.of(product, reservation, () =>
-      this.calls.keep(this.#releases.run(product, keep > 0 ? { ...request, keep } : request)),
+      this.calls.keepAcknowledged(
+        product,
+        { reservation, user: '' },
+        this.#releases.run(product, keep > 0 ? { ...request, keep } : request),
+      ),
     );
   }
 
   /** Refunds a reservation. @param keep number of units that the reservation keeps; 0 = it ends */
   refund(product: ProductId, reservation: ReservationId, trace: string, keep = 0): Promise<RefundOutcome> {
     return this.calls.of(product, reservation, () =>
-      this.calls.keep(
+      this.calls.keepAcknowledged(
+        product,
+        { reservation, user: '' },
         this.calls.scripts.run(refundScript, {
           keys: saleKeys(product),
           args: { reservation_id: reservation, keep, trace },
@@ -110,7 +120,9 @@ export class Reservations {
   /** Extends the deadline of a reservation once. @param extendMs at least 1 */
   extend(product: ProductId, reservation: ReservationId, extendMs: number, trace: string): Promise<ExtendOutcome> {
     return this.calls.of(product, reservation, () =>
-      this.calls.keep(
+      this.calls.keepAcknowledged(
+        product,
+        { reservation, user: '' },
         this.calls.scripts.run(extendScript, {
           keys: saleKeys(product),
           args: { reservation_id: reservation, extend_ms: extendMs, trace },

@@ -1,8 +1,11 @@
 import type { ProductId } from '../domain/ids.js';
 import { parseEntry } from '../redis/journal-entries.js';
+import { saleKeys } from '../redis/keys.js';
 import type { WithoutEntries } from '../redis/script-contract.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
+import { acknowledgedEntry, factName, type KeyedResponse } from './acknowledged.js';
 import { decided, type Missed, type Recall } from './recall.js';
+import { readPromiseScript } from './scripts/promise.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 export type SaleLimits = {
@@ -30,11 +33,46 @@ export class SaleCalls {
     call: Promise<Outcome>,
   ): Promise<WithoutEntries<Outcome>> {
     const { entries, ...outcome } = await call;
-    for (const text of entries ?? []) {
+    this.#remember(entries);
+    return outcome as WithoutEntries<Outcome>;
+  }
+
+  /**
+   * Does the same for a call whose response acknowledges a promise. A repetition appends nothing that contains the
+   * promise, so it is read and kept.
+   * @throws EngineUnavailable if the promise cannot be read; then nothing may be acknowledged
+   */
+  async keepAcknowledged<Outcome extends { kind: string; entries?: readonly string[] }>(
+    product: ProductId,
+    promise: { reservation: string; user: string },
+    call: Promise<Outcome>,
+  ): Promise<WithoutEntries<Outcome>> {
+    const { entries, ...outcome } = await call;
+    this.#remember(entries);
+    if (entries?.every(isFurtherPayment)) {
+      await this.acknowledge(product, promise.reservation, { user: promise.user, key: '', answer: '' });
+    }
+    return outcome as WithoutEntries<Outcome>;
+  }
+
+  /**
+   * Keeps a promise that a response acknowledges again.
+   * @param reservation of the reservation or the place; "" = the last one of the user
+   * @throws EngineUnavailable if it cannot be read; then nothing may be acknowledged
+   */
+  async acknowledge(product: ProductId, reservation: string, response: KeyedResponse): Promise<void> {
+    if (!this.promises) return;
+    const args = { reservation_id: reservation, user: response.user };
+    const found = await this.scripts.run(readPromiseScript, { keys: saleKeys(product), args });
+    if (found.kind !== 'reservation' && found.kind !== 'place') return;
+    this.promises.acknowledge(factName(found, response), found.lastId, (id) => acknowledgedEntry(id, found, response));
+  }
+
+  #remember(entries: readonly string[] = []): void {
+    for (const text of entries) {
       const journalId = text.slice(2, text.indexOf('"', 2));
       this.promises?.remember(journalId, () => parseEntry(text));
     }
-    return outcome as WithoutEntries<Outcome>;
   }
 
   /**
@@ -53,4 +91,9 @@ export class SaleCalls {
       this.recall,
     );
   }
+}
+
+/** Whether an entry is about a payment after the first one. It does not contain what was paid. */
+function isFurtherPayment(entry: string): boolean {
+  return entry.includes('"kind","paid_again"');
 }

@@ -36,6 +36,7 @@ import {
 } from './scripts/line.js';
 import { lineHeadScript } from './scripts/line-head.js';
 import { extendScript, refundScript, voidScript } from './scripts/payment.js';
+import { readPromiseScript } from './scripts/promise.js';
 import { reserveScript } from './scripts/reserve.js';
 import { confirmScript, releaseScript } from './scripts/settlement.js';
 
@@ -62,6 +63,7 @@ export const SALE_SCRIPTS = [
   addCodesScript,
   checkRedeemableScript,
   checkOrderClaimScript,
+  readPromiseScript,
   lineHeadScript,
   archiveScript,
   restoreUserScript,

@@ -71,4 +71,42 @@ describe('UnpersistedPromises', () => {
     promises.remember('1-21', () => entry('1-21'));
     expect(promises.size).toBe(20);
   });
+
+  describe('facts that are acknowledged again', () => {
+    const acknowledge = (promises: UnpersistedPromises, name: string, lastId: string) =>
+      promises.acknowledge(name, lastId, entry);
+
+    it('keeps the latest of each name until the commit, beside the entries', () => {
+      const promises = keeping(['7-1', '7-2']);
+      for (let n = 0; n < 50; n += 1) acknowledge(promises, 'a', '7-1');
+      acknowledge(promises, 'b', '7-2');
+      acknowledge(promises, 'a', '7-3');
+      expect(idsIn(promises)).toEqual(['7-1', '7-2', '7-2-b', '7-3-a']);
+      promises.committed('7-2');
+      expect(idsIn(promises)).toEqual(['7-3-a']);
+      acknowledge(promises, 'c', '7-2');
+      expect(promises.size).toBe(1);
+      promises.committed('7-3');
+      expect(promises.size).toBe(0);
+    });
+
+    it('returns those later than an id and of older generations, and forgets those that are saved', () => {
+      const promises = keeping(['7-4']);
+      acknowledge(promises, 'a', '7-3');
+      acknowledge(promises, 'b', '7-5');
+      acknowledge(promises, 'c', '9-0');
+      expect(idsIn(promises, '7-3', 9)).toEqual(['7-4', '7-5-b']);
+      expect(idsIn(promises, '7-3', EVER, 2)).toEqual(['7-4', '7-5-b']);
+      promises.forget(['7-4', '7-5-b']);
+      expect(idsIn(promises)).toEqual(['7-3-a', '9-0-c']);
+    });
+
+    it('drops the oldest tenth of the facts beyond its limit, and no entry', () => {
+      const promises = keeping(['1-0'], 10);
+      for (let n = 0; n <= 10; n += 1) acknowledge(promises, `f${n}`, '1-9');
+      expect(promises.size).toBe(11);
+      expect(idsIn(promises)).toContain('1-0');
+      expect(idsIn(promises)).not.toContain('1-9-f0');
+    });
+  });
 });

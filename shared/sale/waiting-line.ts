@@ -61,7 +61,9 @@ export class WaitingLine {
   leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
     return decided(
       () =>
-        this.calls.keep(
+        this.calls.keepAcknowledged(
+          product,
+          { reservation: place ?? '', user },
           this.calls.scripts.run(leaveScript, { keys: saleKeys(product), args: { user, place: place ?? '', trace } }),
         ),
       (recall, pass) => recall.person(product, user, pass),

@@ -32,7 +32,15 @@ const contractOf = (name: string): ScriptContract => {
   return contract;
 };
 
-const READ_ONLY = ['bucket_heads', 'bucket_places', 'check_redeemable', 'line_head', 'positions', 'shopper_status'];
+const READ_ONLY = [
+  'bucket_heads',
+  'bucket_places',
+  'check_redeemable',
+  'line_head',
+  'positions',
+  'read_promise',
+  'shopper_status',
+];
 
 test('every script has a contract and every contract a script', () => {
   expect(SALE_SCRIPTS.map(({ name }) => name).sort()).toEqual([...files].sort());

@@ -145,6 +145,122 @@ test('what a promoted replica lacks comes back from the processes that acknowled
   expect(await stage.query('select reason from journal_rejects')).toEqual([]);
 });
 
+/** Two APIs on a primary whose replica lacks everything that follows, while Postgres commits nothing. */
+async function twoApisBeforeFailover(terms: Record<string, unknown>) {
+  const stage = await ReplicatedStage.set();
+  const primary = await stage.startNode();
+  const replica = await stage.startNode(primary);
+  const worker = await stage.startWorker(primary);
+  const [first, second] = [await stage.startApi(primary), await stage.startApi(primary)];
+  const product = await new Operator(first.url).openCampaign({ ...TERMS, ...terms });
+  await until(
+    'the campaign is on the replica',
+    async () => (await replica.redis.exists(`db1:{${product}}:campaign`)) === 1,
+  );
+  const letGo = await holdCursor(stage);
+  await replica.redis.replicaof('NO', 'ONE');
+  return {
+    ...{ stage, primary, replica, first, second, product },
+    /** The primary dies, and the second API and the worker go to the replica. */
+    failOver: async () => {
+      primary.engine.kill('SIGKILL');
+      await letGo();
+      await failOver(worker, second, replica);
+    },
+    expectClean: async () => {
+      const { verdict } = await ledger(stage.env(replica), product);
+      expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
+      expect(await stage.query('select reason from journal_rejects')).toEqual([]);
+    },
+  };
+}
+
+test('what a dead API acknowledged comes back from the API that acknowledged it again', async () => {
+  const { stage, first, second, product, ...scene } = await twoApisBeforeFailover({ total_limit: 5 });
+  const bought = await buy(first.url, product, named('buyer', 5));
+  const [waiter, leaver] = await buy(first.url, product, ['waiter', 'leaver']);
+  const [paid, refunded, released] = bought.map(({ answer }) => answer.data.reservation_id);
+  const leave = (url: string) =>
+    send(`${url}/flash-sale/queue`, { method: 'DELETE', headers: { 'x-ticket': leaver!.answer.data.ticket } });
+  const settle = async (url: string) => {
+    const payments = new PaymentService(url);
+    return [
+      await payments.confirm(paid, 'pay-1'),
+      await payments.confirm(refunded, 'pay-2'),
+      await leave(url),
+      await payments.refund(refunded),
+      await payments.release(released),
+    ].map(({ status }) => status);
+  };
+  expect(await settle(first.url)).toEqual([200, 200, 200, 200, 200]);
+  await first.process.kill();
+
+  const again = async () => {
+    for (const { user, key, answer } of [...bought, waiter!]) {
+      const replay = await buyOnce(second.url, product, user, key);
+      expect(replay.answer.headers.get('idempotent-replayed')).toBe('true');
+      expect(replay.answer.data).toEqual(answer.data);
+    }
+    const payments = new PaymentService(second.url);
+    expect((await payments.confirm(paid, 'pay-1')).status).toBe(200);
+    expect((await payments.refund(refunded)).status).toBe(200);
+    expect((await payments.release(released)).status).toBe(200);
+    expect((await leave(second.url)).status).toBe(200);
+  };
+  await again();
+  await scene.failOver();
+  expect(await stage.statuses(product)).toMatchObject({
+    'buyer-0': 'redeemed',
+    'buyer-1': 'refunded',
+    'buyer-2': 'released',
+    'buyer-3': 'reserved',
+    'buyer-4': 'reserved',
+    waiter: 'reserved',
+  });
+  expect(
+    await stage.query(`select payment_ref from redemptions where user_id in ('buyer-0', 'buyer-1') order by 1`),
+  ).toEqual([{ payment_ref: 'pay-1' }, { payment_ref: 'pay-2' }]);
+  await again();
+  await scene.expectClean();
+});
+
+test('a place that a dead API acknowledged comes back from the API that acknowledged it under another key', async () => {
+  const { stage, first, second, product, ...scene } = await twoApisBeforeFailover({ total_limit: 0 });
+  const [ahead, waiter] = await buy(first.url, product, ['ahead', 'waiter']);
+  expect([ahead, waiter].map((one) => one?.answer.status)).toEqual([202, 202]);
+  await first.process.kill();
+  const others = [
+    await buyOnce(second.url, product, 'ahead', 'another-key-of-ahead'),
+    await buyOnce(second.url, product, 'waiter', 'another-key-of-waiter'),
+  ];
+  expect(others.map(({ answer }) => answer.data.position)).toEqual([1, 2]);
+  await scene.failOver();
+  const places = await stage.query('select user_id, line_no, status from waiting_tickets order by line_no');
+  expect(places).toEqual([
+    { user_id: 'ahead', line_no: '1', status: 'waiting' },
+    { user_id: 'waiter', line_no: '2', status: 'waiting' },
+  ]);
+  for (const { user, key, answer } of others) {
+    expect((await buyOnce(second.url, product, user, key)).answer.data).toEqual(answer.data);
+  }
+  await scene.expectClean();
+});
+
+test('what a hanging Redis decided without a response is kept once a retry has got the response', async () => {
+  const { primary, second, product, ...scene } = await twoApisBeforeFailover({ total_limit: 5 });
+  primary.engine.kill('SIGSTOP');
+  expect((await buyOnce(second.url, product, 'buyer', 'key-of-the-buyer')).answer.status).toBe(503);
+  primary.engine.kill('SIGCONT');
+  const retry = await until('the retry is answered', async () => {
+    const { answer } = await buyOnce(second.url, product, 'buyer', 'key-of-the-buyer');
+    return answer.status === 200 ? answer : null;
+  });
+  expect(retry.headers.get('idempotent-replayed')).toBe('true');
+  await scene.failOver();
+  expect((await buyOnce(second.url, product, 'buyer', 'key-of-the-buyer')).answer.data).toEqual(retry.data);
+  await scene.expectClean();
+});
+
 test('a failover in which nothing is missing refills nothing', async () => {
   const stage = await ReplicatedStage.set();
   const primary = await stage.startNode();

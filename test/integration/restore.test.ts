@@ -161,37 +161,40 @@ test('a filled Redis replays the responses to redemptions, and distinguishes the
   expect(await campaign.usedCodes()).toEqual([1, 3, 4]);
 });
 
-test('promises that only the APIs kept are in the rows with codes and terms, and the responses are the same', async () => {
-  const memory = new UnpersistedPromises(100);
-  const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
-  const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
-  await store.issueCodes(plain, 9);
-  await store.persist();
-  const campaign = plain.through(remembering);
-  const [annsKey, bobsKey, cidsKey] = [newKey(), newKey(), newKey()];
-  const ask = async () => [
-    await campaign.redeem('ann', 7, { key: annsKey, order: 'cart-1' }),
-    await campaign.checkout('bob', { key: bobsKey }),
-    await campaign.redeem('cid', 4, { key: cidsKey, order: 'cart-3' }),
-  ];
-  await ask();
-  const replies = await ask();
-  expect(memory.size).toBe(3);
-  expect(await store.loseJournal(kept(memory))).toMatchObject({ applied: 3, rejected: 0 });
-  await loseAndRestore(plain, [annsKey, bobsKey, cidsKey]);
-  expect(
-    (await store.redemptions(plain)).map(({ user_id, code_no, terms_version }) => [user_id, code_no, terms_version]),
-  ).toEqual([
-    ['ann', 7, 1],
-    ['bob', 1, 1],
-  ]);
-  const { rows } = await store.sql.query('select user_id, code_no from waiting_tickets where campaign_id = $1', [
-    plain.terms.id,
-  ]);
-  expect(rows).toEqual([{ user_id: 'cid', code_no: 4 }]);
-  expect(await plain.usedCodes()).toEqual([1, 4, 7]);
-  expect(await ask()).toEqual(replies);
-});
+test.each(['first', 'again'] as const)(
+  'promises that only an API kept that acknowledged them %s are in the rows with codes and terms, and the responses are the same',
+  async (which) => {
+    const memories = { first: new UnpersistedPromises(100), again: new UnpersistedPromises(100) };
+    const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
+    await store.issueCodes(plain, 9);
+    await store.persist();
+    const through = (memory: UnpersistedPromises) =>
+      plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory));
+    const [annsKey, bobsKey, cidsKey] = [newKey(), newKey(), newKey()];
+    const ask = async (campaign: TestCampaign) => [
+      await campaign.redeem('ann', 7, { key: annsKey, order: 'cart-1' }),
+      await campaign.checkout('bob', { key: bobsKey }),
+      await campaign.redeem('cid', 4, { key: cidsKey, order: 'cart-3' }),
+    ];
+    await ask(through(memories.first));
+    const replies = await ask(through(memories.again));
+    expect(memories[which].size).toBe(3);
+    expect(await store.loseJournal(kept(memories[which]))).toMatchObject({ applied: 3, rejected: 0 });
+    await loseAndRestore(plain, [annsKey, bobsKey, cidsKey]);
+    expect(
+      (await store.redemptions(plain)).map(({ user_id, code_no, terms_version }) => [user_id, code_no, terms_version]),
+    ).toEqual([
+      ['ann', 7, 1],
+      ['bob', 1, 1],
+    ]);
+    const { rows } = await store.sql.query('select user_id, code_no from waiting_tickets where campaign_id = $1', [
+      plain.terms.id,
+    ]);
+    expect(rows).toEqual([{ user_id: 'cid', code_no: 4 }]);
+    expect(await plain.usedCodes()).toEqual([1, 4, 7]);
+    expect(await ask(plain)).toEqual(replies);
+  },
+);
 
 test('a saved promise whose code Postgres knows to be used is refused and named, and the others are kept', async () => {
   const memory = new UnpersistedPromises(100);

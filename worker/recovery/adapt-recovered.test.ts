@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RawEntry } from '../../shared/contracts/journal.js';
-import { decodeEntry } from '../../shared/redis/journal-entries.js';
-import { adaptEntries, type KnownRows } from './adapt-recovered.js';
+import { encodeIdempotencyRecord, encodeStoredRequest } from '../../shared/redis/idempotency-record.js';
+import { adaptEntries, decodeRecovered, type KnownRows } from './adapt-recovered.js';
 
 const NO = 7;
 const RESERVATION = '01a1fc6d-483b-7a4a-9e25-913b00000007';
@@ -12,6 +12,7 @@ function nothingKnown(): KnownRows {
     reservations: new Map(),
     tickets: new Map(),
     ticketReservations: new Set(),
+    ticketUsers: new Set(),
     campaigns: new Map([[NO, { lastLineNo: 3, closed: false }]]),
   };
 }
@@ -101,7 +102,7 @@ const queued = (line: number) =>
   });
 
 function adapt(raws: RawEntry[], rows: KnownRows) {
-  const { entries, rejected } = adaptEntries(raws, raws.map(decodeEntry), rows);
+  const { entries, rejected } = adaptEntries(raws, raws.map(decodeRecovered), rows);
   return { kinds: entries.map(({ kind }) => kind), entries, reasons: rejected.map(({ reason }) => reason) };
 }
 
@@ -220,5 +221,111 @@ describe('adaptEntries', () => {
   it('rejects leaving a place that Postgres does not have', () => {
     const left = raw({ kind: 'left', user: 'bob', line: '9', ending: 'left', reason: '', at: '1000', trace: '' });
     expect(adapt([left], nothingKnown()).reasons).toEqual(['Postgres has no place in line with this number']);
+  });
+
+  describe('a promise that was acknowledged again', () => {
+    const completed = encodeStoredRequest(
+      NO,
+      1,
+      'ann',
+      '',
+      encodeIdempotencyRecord({
+        ...{ kind: 'completed', reservationId: RESERVATION, orderId: 'order-1', dueMs: 9_000, ticketKey: 't' },
+        ...{ durability: 'journaled', code: null, terms: 3 },
+      }),
+    );
+    const placed = (reservationId: string | null) =>
+      encodeStoredRequest(
+        NO,
+        1,
+        'bob',
+        '',
+        encodeIdempotencyRecord({
+          ...{ kind: 'queued', position: 1, queueSize: 1, ticketKey: null, paceMs: null, presenceMs: 0, reservationId },
+        }),
+      );
+    const fact = (record: string, payments: string[] = [], at = 8_000, key = '') =>
+      raw({
+        ...{ kind: 'acknowledged', of: 'reservation', at: String(at), reservation: RESERVATION, user: '', record },
+        ...{ stacking: '', payments: JSON.stringify(payments), key, answer: key === '' ? '' : completed },
+      });
+    const place = (state: string, waiting: boolean, key = 'key-2') =>
+      raw({
+        ...{ kind: 'acknowledged', of: 'place', at: '8000', reservation: OTHER, user: 'bob', stacking: '', key },
+        ...{ record: `${state}||4|1|${OTHER}||`, waiting: waiting ? '1' : '0', answer: key && placed(OTHER) },
+      });
+    const of = (state: string, rest = '9000|0|order-1|', qty = 1) => `${state}|ann|${qty}|1|${rest}`;
+
+    it('brings the reservation with its key, response and payments', () => {
+      const { entries, kinds } = adapt([fact(of('redeemed'), ['pay-1', 'pay-2'], 9_500, 'key-1')], nothingKnown());
+      expect(kinds).toEqual(['reserved', 'redeemed', 'paid_again']);
+      expect(entries).toMatchObject([
+        { user: 'ann', key: 'key-1', answer: completed, terms: 3, state: 'reserved', atMs: 8_999 },
+        { payment: 'pay-1', reacquired: false, atMs: 8_999 },
+        { payment: 'pay-2', first: 'pay-1' },
+      ]);
+    });
+
+    it('adds only what the row lacks, and the response if another entry does not bring it', () => {
+      const reserved = () => known('reserved', 1_000, 9_000);
+      expect(adapt([fact(of('reserved'))], reserved()).kinds).toEqual([]);
+      expect(adapt([fact(of('reserved', '19000|0|order-1|'))], reserved()).kinds).toEqual(['extended']);
+      expect(adapt([fact(of('released'))], reserved()).kinds).toEqual(['released']);
+      expect(adapt([fact(of('expired'), [], 9_500)], reserved()).kinds).toEqual(['expired']);
+      expect(adapt([fact(of('refunded'), ['p'])], reserved()).kinds).toEqual(['redeemed', 'refunded']);
+      expect(adapt([fact(of('burned'))], known('redeemed', 2_000, 9_000)).entries).toMatchObject([{ burned: true }]);
+      expect(adapt([fact(of('redeemed'))], known('redeemed', 2_000, 9_000)).kinds).toEqual([]);
+      expect(adapt([fact(of('reserved'), [], 8_000, 'key-1')], reserved()).kinds).toEqual(['answered']);
+    });
+
+    it('takes a payment in time before the end of the reservation', () => {
+      expect(adapt([fact(of('redeemed'), [], 9_500)], known('reserved', 1_000, 9_000)).kinds).toEqual(['redeemed']);
+      const late = adapt([fact(of('reacquired'), [], 9_500)], known('expired', 9_000, 9_000));
+      expect(late.entries).toMatchObject([{ kind: 'redeemed', reacquired: true, atMs: 9_500 }]);
+    });
+
+    it('leaves a row that has changed since, and a voided one', () => {
+      expect(adapt([fact(of('reserved'))], known('redeemed', 8_500, 9_000)).kinds).toEqual([]);
+      expect(adapt([fact(of('released'))], known('redeemed', 8_500, 9_000)).kinds).toEqual([]);
+      expect(adapt([fact(of('redeemed'))], known('voided', 3_000, 9_000))).toMatchObject({ kinds: [], reasons: [] });
+    });
+
+    it('gives back the units that were given back', () => {
+      const partly = of('redeemed', '9000|0|order-1||0,1,0', 2);
+      expect(adapt([fact(partly)], nothingKnown()).entries).toMatchObject([
+        { kind: 'reserved', qty: 2 },
+        { kind: 'redeemed' },
+        { kind: 'reduced', before: 3, qty: 2, ending: 'refunded', refunded: 1 },
+      ]);
+      expect(adapt([fact(partly)], known('redeemed', 2_000, 9_000, 3)).kinds).toEqual(['reduced']);
+      expect(adapt([fact(partly)], known('redeemed', 2_000, 9_000, 2)).kinds).toEqual([]);
+    });
+
+    it('brings a place once, with each key, and ends it when its user has left', () => {
+      const twice = adapt([place('queued', true), place('queued', true, 'key-3')], nothingKnown());
+      expect(twice.entries).toMatchObject([
+        { kind: 'queued', lineNo: 4, key: 'key-2', reservation: OTHER },
+        { kind: 'answered', key: 'key-3' },
+      ]);
+      expect(adapt([place('left', false)], nothingKnown()).entries).toMatchObject([
+        { kind: 'queued' },
+        { kind: 'left', lineNo: 4, ending: 'left' },
+      ]);
+      expect(adapt([place('queued', false)], nothingKnown()).entries.at(-1)).toMatchObject({ ending: 'closed' });
+    });
+
+    it('does not recover a response without its place or reservation', () => {
+      const answered = (answer: string) => raw({ kind: 'answered', at: '1000', key: 'key-4', answer });
+      for (const answer of [placed(OTHER), placed(null), completed]) {
+        expect(adapt([answered(answer)], nothingKnown())).toMatchObject({
+          kinds: [],
+          reasons: ['Postgres has no such place or reservation'],
+        });
+      }
+      for (const answer of [placed(OTHER), placed(null)])
+        expect(adapt([queued(4), answered(answer)], nothingKnown()).kinds).toEqual(['queued', 'answered']);
+      expect(adapt([answered(completed)], known('reserved', 500, 9_000)).kinds).toEqual(['answered']);
+      expect(adapt([answered('restock|1|2')], nothingKnown()).kinds).toEqual(['answered']);
+    });
   });
 });

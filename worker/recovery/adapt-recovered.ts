@@ -1,6 +1,10 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
+import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
+import { type Acknowledged, decodeAcknowledged } from '../../shared/sale/acknowledged.js';
 import { decodeReservation } from '../../shared/sale/reservation-record.js';
+import { entriesBetween, isOfReservation, queuedFrom, reservedFrom } from './adapt-acknowledged.js';
 
 /** Row of a reservation in Postgres. `changedMs`: when it last changed. `dueMs`: 0 = nothing to pay. */
 type KnownReservation = {
@@ -20,6 +24,8 @@ export type KnownRows = {
   tickets: Map<string, KnownTicket>;
   /** Reservation ids of the tickets. */
   ticketReservations: Set<string>;
+  /** `campaign number/user` of the tickets. */
+  ticketUsers: Set<string>;
   /** Campaign number → the highest line number, and whether it is closed. */
   campaigns: Map<number, { lastLineNo: number; closed: boolean }>;
 };
@@ -27,6 +33,8 @@ export type KnownRows = {
 export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reason: string }[] };
 
 type Change = EntryOf<'redeemed' | 'released' | 'expired' | 'voided' | 'refunded'>;
+/** An entry of the journal, or a promise that a response acknowledged again. */
+export type Recovered = JournalEntry | Acknowledged;
 /** Entries that are saved with the record of their reservation. */
 type Recorded = Change | EntryOf<'extended' | 'reduced'>;
 
@@ -36,19 +44,26 @@ type Recorded = Change | EntryOf<'extended' | 'reduced'>;
  * - a change of a reservation that Postgres lacks adds the reservation first, from its `record`;
  * - a reservation whose deadline passed before a later entry is expired first, so that the later entry can use its
  *   unit;
- * - a change that is older than the last change of the row is rejected, and so is a change of a voided row.
+ * - a change that is older than the last change of the row is rejected, and so is a change of a voided row;
+ * - an idempotency record is rejected if Postgres lacks its reservation or place, which would be another one then;
+ * - a promise that was acknowledged again is compared with its row, and the entries between are added.
  * @param raws, decoded the same entries in both forms, in the order of the journal
  */
-export function adaptEntries(raws: readonly RawEntry[], decoded: readonly JournalEntry[], known: KnownRows): Adapted {
+export function adaptEntries(raws: readonly RawEntry[], decoded: readonly Recovered[], known: KnownRows): Adapted {
   const adapted: Adapted = { entries: [], rejected: [] };
   for (const [i, entry] of decoded.entries()) {
     const raw = raws[i];
     if (raw === undefined) continue;
-    expireOverdue(entry.no, entry.atMs, known, adapted);
-    const reason = adaptOne(entry, raw, known, adapted);
+    const reason =
+      entry.kind === 'acknowledged' ? adaptAcknowledged(entry, known, adapted) : adaptDated(entry, raw, known, adapted);
     if (reason !== null) adapted.rejected.push({ raw, reason });
   }
   return adapted;
+}
+
+function adaptDated(entry: JournalEntry, raw: RawEntry, known: KnownRows, adapted: Adapted): string | null {
+  expireOverdue(entry.no, entry.atMs, known, adapted);
+  return adaptOne(entry, raw, known, adapted);
 }
 
 /** @returns why the entry is rejected; null when it was added or has been applied already */
@@ -84,10 +99,13 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
       if (!known.reservations.has(entry.reservation)) return 'Postgres has no such reservation';
       entries.push(entry);
       return null;
+    case 'answered':
+      if (!hasPromiseOf(entry, known)) return 'Postgres has no such place or reservation';
+      entries.push(entry);
+      return null;
     case 'sealed':
     case 'moved_out':
     case 'moved_in':
-    case 'answered':
     case 'line_closed':
     case 'status':
     case 'restocked':
@@ -96,6 +114,68 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
     default:
       return entry satisfies never;
   }
+}
+
+/** Adds what leads from the row to the fact, then the response if no added entry has it. */
+function adaptAcknowledged(fact: Acknowledged, known: KnownRows, adapted: Adapted): null {
+  const { no, reservation, key, answer, journalId, atMs } = fact;
+  // A payment that was made in time comes before the end of this reservation.
+  expireOverdue(no, atMs, known, adapted, reservation);
+  const { entries } = adapted;
+  const before = entries.length;
+  if (isOfReservation(fact)) adaptFactOfReservation(fact, known, entries);
+  else adaptFactOfPlace(fact, known, entries);
+  const hasResponse = entries.slice(before).some((entry) => 'key' in entry && entry.key === key);
+  const hasPromise = known.reservations.has(reservation) || known.ticketReservations.has(reservation);
+  if (key !== '' && hasPromise && !hasResponse) {
+    entries.push({ kind: 'answered', journalId, no, atMs, key, answer });
+  }
+  return null;
+}
+
+function adaptFactOfReservation(
+  fact: Parameters<typeof reservedFrom>[0],
+  known: KnownRows,
+  entries: JournalEntry[],
+): void {
+  const isNew = !known.reservations.has(fact.reservation);
+  if (isNew) {
+    const reserved = reservedFrom(fact);
+    entries.push(reserved);
+    remember(known, reserved);
+  }
+  const row = known.reservations.get(fact.reservation);
+  if (!row || row.status === 'voided' || (!isNew && row.changedMs > fact.atMs)) return;
+  const between = entriesBetween({ ...row, isNew }, fact);
+  for (const entry of between) {
+    if (entry.kind === 'extended') row.dueMs = entry.dueMs;
+    else if (entry.kind === 'reduced') row.qty = entry.qty;
+    else if (entry.kind !== 'paid_again') Object.assign(row, { status: entry.kind, changedMs: entry.atMs });
+  }
+  entries.push(...between);
+}
+
+function adaptFactOfPlace(fact: Acknowledged, known: KnownRows, entries: JournalEntry[]): void {
+  const { journalId, no, atMs, user, reservation, of } = fact;
+  if (of.kind !== 'place') return;
+  adaptQueued(queuedFrom(fact, of), known, entries);
+  if (of.isWaiting) return;
+  for (const [place, ticket] of known.tickets) {
+    if (ticket.reservation !== reservation || ticket.status !== 'waiting') continue;
+    ticket.status = of.hasLeft ? 'left' : 'closed';
+    const lineNo = Number(place.slice(place.indexOf('/') + 1));
+    const ending = of.hasLeft ? 'left' : 'closed';
+    entries.push({ kind: 'left', journalId, no, atMs, user, lineNo, ending, reason: '', trace: '' });
+  }
+}
+
+/** Whether Postgres has the promise in an idempotency record. That of an operator has none. */
+function hasPromiseOf({ no, answer }: EntryOf<'answered'>, known: KnownRows): boolean {
+  const stored = decodeStoredRequest(answer);
+  if (!stored) return true;
+  const { reservationId } = stored.record;
+  if (reservationId === null) return known.ticketUsers.has(`${no}/${stored.user}`);
+  return known.reservations.has(reservationId) || known.ticketReservations.has(reservationId);
 }
 
 function adaptChange(entry: Change, raw: RawEntry, known: KnownRows, entries: JournalEntry[]): string | null {
@@ -180,18 +260,21 @@ function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: Journa
   if (campaign) campaign.lastLineNo = Math.max(campaign.lastLineNo, lineNo);
   known.tickets.set(`${entry.no}/${lineNo}`, { reservation: entry.reservation, status: 'waiting' });
   known.ticketReservations.add(entry.reservation);
+  known.ticketUsers.add(`${entry.no}/${entry.user}`);
   entries.push({ ...entry, lineNo });
   if (campaign?.closed) {
+    known.tickets.set(`${entry.no}/${lineNo}`, { reservation: entry.reservation, status: 'closed' });
     const { no, atMs, user, trace, journalId } = entry;
     entries.push({ kind: 'left', no, atMs, user, lineNo, ending: 'closed', reason: '', trace, journalId });
   }
   return null;
 }
 
-/** Expires every reservation of the campaign whose deadline had passed at `atMs`. */
-function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: Adapted): void {
+/** Expires every reservation of the campaign whose deadline had passed at `atMs`. @param except this one stays */
+function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: Adapted, except = ''): void {
   for (const [reservation, row] of known.reservations) {
     if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0 || row.dueMs > atMs) continue;
+    if (reservation === except) continue;
     Object.assign(row, { status: 'expired', changedMs: row.dueMs });
     entries.push({
       kind: 'expired',
@@ -243,10 +326,21 @@ function statusAfter(entry: Change): string {
   return entry.kind;
 }
 
+/** Decodes a recovered entry. @throws ContractError if this version does not know its format */
+export function decodeRecovered(raw: RawEntry): Recovered {
+  return raw.fields.kind === 'acknowledged' ? decodeAcknowledged(raw) : decodeEntry(raw);
+}
+
 /** Reads the rows that the entries refer to, and the overdue reservations of their campaigns. */
-export async function readKnownRows(client: Queryable, entries: readonly JournalEntry[]): Promise<KnownRows> {
+export async function readKnownRows(client: Queryable, entries: readonly Recovered[]): Promise<KnownRows> {
   const nos = [...new Set(entries.map(({ no }) => no))];
-  const ids = entries.flatMap((entry) => ('reservation' in entry ? [entry.reservation] : []));
+  const answers = entries.flatMap((entry) =>
+    entry.kind === 'answered' ? (decodeStoredRequest(entry.answer) ?? []) : [],
+  );
+  const ids = [
+    ...entries.flatMap((entry) => ('reservation' in entry ? [entry.reservation] : [])),
+    ...answers.flatMap(({ record }) => record.reservationId ?? []),
+  ];
   const lastMs = Math.max(0, ...entries.map(({ atMs }) => atMs));
   const lines = entries.flatMap((entry) =>
     'lineNo' in entry && entry.lineNo > 0 ? [{ no: entry.no, lineNo: entry.lineNo }] : [],
@@ -260,12 +354,12 @@ export async function readKnownRows(client: Queryable, entries: readonly Journal
        or (c.no = any($2::int[]) and r.status = 'reserved' and r.pay_before <= ms($3::bigint))`,
     [ids, nos, lastMs],
   );
-  const tickets = await client.query<KnownTicket & { no: number; line_no: string }>(
-    `select c.no, t.line_no, t.reservation_id as reservation, t.status
+  const tickets = await client.query<KnownTicket & { no: number; line_no: string; user_id: string }>(
+    `select c.no, t.line_no, t.reservation_id as reservation, t.status, t.user_id
      from waiting_tickets t join campaigns c using (campaign_id)
-     where t.reservation_id = any($1::uuid[]) and c.no = any($2::int[])
+     where c.no = any($2::int[]) and (t.reservation_id = any($1::uuid[]) or t.user_id = any($5::text[]))
        or (c.no, t.line_no) in (select * from unnest($3::int[], $4::bigint[]))`,
-    [ids, nos, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo)],
+    [ids, nos, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo), answers.map(({ user }) => user)],
   );
   const campaigns = await client.query<{ no: number; last: string; closed: boolean }>(
     `select c.no, c.status = 'closed' as closed,
@@ -275,8 +369,11 @@ export async function readKnownRows(client: Queryable, entries: readonly Journal
   );
   return {
     reservations: new Map(reservations.rows.map(({ id, ...row }) => [id, row])),
-    tickets: new Map(tickets.rows.map(({ no, line_no, ...ticket }) => [`${no}/${line_no}`, ticket])),
+    tickets: new Map(
+      tickets.rows.map(({ no, line_no, reservation, status }) => [`${no}/${line_no}`, { reservation, status }]),
+    ),
     ticketReservations: new Set(tickets.rows.map(({ reservation }) => reservation)),
+    ticketUsers: new Set(tickets.rows.map(({ no, user_id }) => `${no}/${user_id}`)),
     campaigns: new Map(campaigns.rows.map(({ no, last, closed }) => [no, { lastLineNo: Number(last), closed }])),
   };
 }

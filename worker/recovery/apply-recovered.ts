@@ -1,4 +1,4 @@
-import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import type { RawEntry } from '../../shared/contracts/journal.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -12,9 +12,9 @@ import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
-import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
-import { type Adapted, adaptEntries, readKnownRows } from './adapt-recovered.js';
+import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
+import { type Adapted, adaptEntries, decodeRecovered, type Recovered, readKnownRows } from './adapt-recovered.js';
 
 /** Entries in one transaction. It takes some tens of milliseconds. */
 const CHUNK = 500;
@@ -94,7 +94,7 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
 
 async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
   await deps.cursor.lockWrites(client);
-  const decoded = raws.map(decodeEntry);
+  const decoded = raws.map(decodeRecovered);
   const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
   const entries = await withCampaignTotals(client, adapted.entries);
   await writeProjection(client, projectEntries(entries));
@@ -141,11 +141,14 @@ async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error
 async function voidReservation(
   { redemptions, metrics, log }: ApplyRecoveredDeps,
   client: Queryable,
-  entry: JournalEntry,
+  entry: Recovered,
   reason: string,
 ): Promise<boolean> {
-  if (entry.kind === 'reserved') await redemptions.void(client, entry as EntryOf<'reserved'>, reason);
-  else if (entry.kind === 'redeemed') await redemptions.voidExisting(client, entry.reservation, reason);
+  if (entry.kind === 'reserved') await redemptions.void(client, entry, reason);
+  else if (entry.kind === 'acknowledged') {
+    if (!isOfReservation(entry)) return false;
+    await redemptions.void(client, reservedFrom(entry), reason);
+  } else if (entry.kind === 'redeemed') await redemptions.voidExisting(client, entry.reservation, reason);
   else return false;
   await insertEvents(client, [voidedEvent(entry.no, entry.reservation, reason)]);
   metrics.voided.inc({ constraint: reason });
@@ -180,9 +183,9 @@ export function isContained(journalId: string, histories: readonly Beginning[]):
   return histories.every(({ generation, afterId }) => generation <= own || compareJournalIds(journalId, afterId) <= 0);
 }
 
-function decodedOrNull(raw: RawEntry): JournalEntry | null {
+function decodedOrNull(raw: RawEntry): Recovered | null {
   try {
-    return decodeEntry(raw);
+    return decodeRecovered(raw);
   } catch {
     return null;
   }

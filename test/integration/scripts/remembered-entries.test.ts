@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { RawEntry } from '../../../shared/contracts/journal.js';
 import type { Campaign } from '../../../shared/domain/campaign.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { type Acknowledged, decodeAcknowledged } from '../../../shared/sale/acknowledged.js';
 import { decodeReservation } from '../../../shared/sale/reservation-record.js';
 import type { SaleLimits } from '../../../shared/sale/sale-calls.js';
 import { SaleStore } from '../../../shared/sale/sale-store.js';
@@ -13,10 +17,13 @@ const sale = await startSale();
 let promises = new UnpersistedPromises(10_000);
 let start = '0-0';
 let met = new Set<string>();
+const { run } = sale.store.scripts;
+const calls = jest.spyOn(sale.store.scripts, 'run');
 
 beforeEach(async () => {
   promises = new UnpersistedPromises(10_000);
   start = await sale.journal.lastId();
+  calls.mockClear();
 });
 afterEach(() => sale.expectConsistent());
 
@@ -29,8 +36,10 @@ const ENDINGS = ['redeemed', 'released', 'expired', 'refunded', 'voided'];
 
 /** @returns the kinds that were appended, in their order */
 async function expectSame(): Promise<string[]> {
-  const stream = await sale.journal.read(start, 10_000);
-  const remembered = promises.after(start, Number.POSITIVE_INFINITY, 10_000);
+  const journal = await sale.journal.read(start, 10_000);
+  // A response of a shopper that no other entry has is kept with its promise.
+  const stream = journal.filter(({ fields }) => fields.kind !== 'answered' || fields.answer?.startsWith('restock|'));
+  const remembered = everything().filter(({ fields }) => fields.kind !== 'acknowledged');
   expect(remembered.map(withoutRecord)).toEqual(stream.map(withoutRecord));
   expect(remembered.filter(({ fields }) => 'record' in fields).map(({ fields }) => fields.kind)).toEqual(
     stream.map(({ fields }) => fields.kind).filter((kind) => ENDINGS.includes(String(kind))),
@@ -39,6 +48,13 @@ async function expectSame(): Promise<string[]> {
   met = new Set([...met, ...kinds]);
   return kinds;
 }
+
+const everything = () => promises.after(start, Number.POSITIVE_INFINITY, 10_000);
+const facts = (): Acknowledged[] =>
+  everything()
+    .filter(({ fields }) => fields.kind === 'acknowledged')
+    .map(decodeAcknowledged);
+const reads = () => calls.mock.calls.filter(([{ name }]) => name === 'read_promise').length;
 
 function withoutRecord({ journalId, fields: { record: _, ...fields } }: RawEntry): RawEntry {
   return { journalId, fields: fields as RawEntry['fields'] };
@@ -70,17 +86,16 @@ test('checkouts, places and answers, with every field', async () => {
   const nothingToPay = await open({ holdSeconds: 0, confirmation: 'durable' });
   await nothingToPay.checkout('fay');
   await nothingToPay.redeem('gus', 0);
-  expect(await expectSame()).toEqual([
-    'reserved',
-    'reserved',
-    'queued',
-    'queued',
-    'answered',
-    'queued',
-    'answered',
-    'reserved',
-    'reserved',
+  // A place under another key is kept whole, with the response that the journal has alone.
+  const answered = (await sale.journal.read(start, 10)).filter(({ fields }) => fields.kind === 'answered');
+  expect(facts().map(({ key, answer }) => ({ key, answer }))).toEqual(
+    answered.map(({ fields }) => ({ key: fields.key, answer: fields.answer })),
+  );
+  expect(facts()).toMatchObject([
+    { user: 'cid', of: { kind: 'place', qty: 3, order: 'cart-1', isWaiting: true } },
+    { user: 'eve', of: { kind: 'place', qty: 2, isWaiting: true } },
   ]);
+  expect(await expectSame()).toEqual(['reserved', 'reserved', 'queued', 'queued', 'queued', 'reserved', 'reserved']);
 });
 
 test('payments, releases, refunds, voids and what they promote', async () => {
@@ -163,6 +178,92 @@ test('nothing is remembered of a call that appends nothing', async () => {
   expect((await campaign.checkout('ann')).kind).toBe('journal_full');
   expect(await campaign.leave('ann')).toEqual({ kind: 'not_waiting' });
   expect(promises.size).toBe(0);
+});
+
+test('a repetition is kept as what it acknowledges, once, and a first response reads nothing', async () => {
+  const campaign = await open({ totalLimit: 3, perUserLimit: 9 });
+  const key = newKey();
+  await campaign.checkout('ann', { key, order: 'cart-1', qty: 2 });
+  const paid = String((await campaign.person('ann'))?.reservation);
+  const [refunded] = [await campaign.take('bob')];
+  await campaign.join('cid');
+  await campaign.join('dan');
+  await campaign.confirm(paid, 'pay-1');
+  await campaign.confirm(refunded);
+  await campaign.refund(refunded);
+  await campaign.leave('dan');
+  expect(reads()).toBe(0);
+  const last = await sale.journal.lastId();
+  for (let times = 1; times <= 3; times += 1) {
+    await campaign.checkout('ann', { key, order: 'cart-1', qty: 2 });
+    await campaign.confirm(paid, 'pay-1');
+    await campaign.refund(refunded);
+    await campaign.leave('dan');
+    expect(reads()).toBe(4 * times);
+  }
+  expect(await sale.journal.lastId()).toBe(last);
+  const [replayed, ...others] = facts();
+  expect(replayed).toMatchObject({
+    reservation: paid,
+    user: 'ann',
+    key,
+    of: { record: { state: 'redeemed', qty: 2 } },
+  });
+  const entry = (await sale.journal.read(start, 10)).find(({ fields }) => fields.key === key);
+  expect(replayed?.answer).toBe(entry?.fields.answer);
+  expect(replayed?.stacking).toBe(entry?.fields.stacking);
+  expect(others).toMatchObject([
+    { reservation: paid, key: '', of: { record: { state: 'redeemed' }, payments: ['pay-1'] } },
+    { reservation: refunded, of: { record: { state: 'refunded' } } },
+    { user: 'dan', of: { kind: 'place', isWaiting: false, hasLeft: true } },
+  ]);
+  // Another payment is an entry without the reservation, so the reservation is kept beside it.
+  await campaign.confirm(paid, 'pay-2');
+  expect(facts().at(-1)).toMatchObject({ reservation: paid, of: { payments: ['pay-1', 'pay-2'] } });
+  promises.committed(await sale.journal.lastId());
+  expect(promises.size).toBe(0);
+  await campaign.confirm(paid, 'pay-1');
+  expect(promises.size).toBe(0);
+});
+
+test('a release and an extension are kept when they are repeated', async () => {
+  const campaign = await open({ totalLimit: 2, perUserLimit: 9 });
+  const [released, extended] = [await campaign.take('ann'), await campaign.take('bob')];
+  for (let times = 0; times < 2; times += 1) {
+    await campaign.release(released);
+    await campaign.extend(extended, 60_000);
+  }
+  expect(reads()).toBe(2);
+  expect(facts()).toMatchObject([
+    { reservation: released, of: { record: { state: 'released' } } },
+    { reservation: extended, of: { record: { state: 'reserved' } } },
+  ]);
+});
+
+test('a response is not sent when its promise cannot be read', async () => {
+  const campaign = await open({ totalLimit: 1 });
+  const key = newKey();
+  await campaign.checkout('ann', { key });
+  calls.mockImplementation((script, call) =>
+    script.name === 'read_promise'
+      ? Promise.reject(new EngineUnavailable('redis', 'it hangs'))
+      : run.call(sale.store.scripts, script, call),
+  );
+  await expect(campaign.checkout('ann', { key })).rejects.toThrow(EngineUnavailable);
+  calls.mockRestore();
+});
+
+test('every script whose reply acknowledges a promise is kept when it is repeated, or is one of these', () => {
+  const folder = sale.store.scripts.luaFolder;
+  const headerOf = (file: string) =>
+    /-- REPLY\n.*-- JOURNALS/s.exec(readFileSync(join(folder, file), 'utf8'))?.[0] ?? '';
+  const acknowledging = readdirSync(folder).filter(
+    (file) => file.endsWith('.lua') && /\bdurable\b/.test(headerOf(file)),
+  );
+  const repeated = ['confirm', 'extend', 'leave', 'refund', 'release', 'reserve'];
+  // Operators repeat a change of stock or status until it is committed; a standing is read.
+  const others = ['restock', 'set_status', 'shopper_status'];
+  expect(acknowledging.map((file) => file.replace('.lua', '')).sort()).toEqual([...repeated, ...others].sort());
 });
 
 test('every kind of entry has been compared in this file', () => {
