@@ -166,6 +166,21 @@ describe('what may be lost', () => {
     expect(lost(2_000, { at: 1_500, process: 'api-2#1' })).toEqual(missing);
   });
 
+  it('is not a promise that a living process acknowledged again', () => {
+    const made = new HandMade();
+    const { call } = made.unit(ANNA, 1_000);
+    const again = (api: string) =>
+      made.call('checkout', 1_700, 200, { ...call, at: 1_700, end: 1_710, n: 2, api, process: `${api}#1` });
+    again('api-2');
+    made.final.redemptions.length = 0;
+    made.fault(900, 3_000);
+    made.event({ at: 2_000, what: 'redis-lost', mode: 'promoted' });
+    made.event({ at: 1_500, what: 'down', how: 'kill', process: API });
+    expect(findings(made)).toEqual(missing);
+    made.event({ at: 1_900, what: 'down', how: 'kill', process: 'api-2#1' });
+    expect(findings(made)).toEqual([]);
+  });
+
   it('is not a promise that Redis lost long after it was made, or before', () => {
     expect(lost(20_000, { at: 20_000, process: API })).toEqual(missing);
     expect(lost(100, { at: 1_500, process: API })).toEqual(missing);

@@ -12,7 +12,8 @@ export function keysHaveOneResponse(facts: Facts): Violation[] {
     const promises = facts.acknowledged.filter(({ call }) => attempts.includes(call));
     const [first] = promises;
     if (!first) continue;
-    const excuse = facts.losses.excuseOf(facts.attemptsFor(first), facts.durabilityOf(first.product, first.data));
+    const last = promises.findLast(({ data }) => isSame(data, first.data)) ?? first;
+    const excuse = facts.losses.excuseOf(facts.attemptsFor(last), facts.durabilityOf(first.product, first.data));
     if (excuse !== null) continue;
     const other = promises.find((one) => !isSame(one.data, first.data));
     if (other) violations.push(violation('a key has two responses', first.call, other.call));

@@ -3,9 +3,9 @@ import type { Call, Event } from '../history.js';
 /**
  * Whether an acknowledged promise may be lost; its `durability` says when (ARCHITECTURE.md).
  *
- * - `silently`: Redis lost its data, and the process that acknowledged the promise was killed before Postgres had it.
- * - `visibly`: an isolated primary acknowledged it, or its process could not save it in time because it was frozen or
- *   cut off when Redis lost its data. A row or a reject must say what became of it.
+ * - `silently`: Redis lost its data, and each process that acknowledged the promise was killed before Postgres had it.
+ * - `visibly`: an isolated primary acknowledged it, or a process could not save it in time because it was frozen or
+ *   cut off when Redis lost its data, and no other process could. A row or a reject must say what became of it.
  */
 export type Excuse = 'silently' | 'visibly' | null;
 
@@ -46,10 +46,21 @@ export class Losses {
     this.#away = absencesOf(events);
   }
 
-  /** The excuse of a promise that one of these attempts made. @param durability of the response */
+  /**
+   * The excuse of a promise that one of these attempts made. Every process that acknowledged it keeps it, so each of
+   * them needs an excuse. A restock is kept only by the process that made it (decision 70), and a promise without a
+   * response by an unknown one: then one excuse is enough.
+   * @param durability of the response
+   */
   excuseOf(attempts: readonly Call[], durability: string): Excuse {
     if (attempts.some(({ at }) => at <= this.#bothLostUntil)) return 'silently';
     if (durability === 'committed') return null;
+    const acknowledging = attempts.filter(isAcknowledging);
+    if (acknowledging.length > 0) {
+      const each = acknowledging.map((call) => this.#excuseOfOne(call, durability));
+      if (each.includes(null)) return null;
+      return each.includes('visibly') ? 'visibly' : 'silently';
+    }
     const excuses = attempts.map((call) => this.#excuseOfOne(call, durability));
     return excuses.find((excuse) => excuse === 'silently') ?? excuses.find((excuse) => excuse === 'visibly') ?? null;
   }
@@ -100,6 +111,12 @@ export class Losses {
     const node = nodeOf(call.process);
     return this.#away.some((span) => span.node === node && span.to >= call.at && span.from <= until) ? 'visibly' : null;
   }
+}
+
+/** Whether the response of a call acknowledges a promise that its process keeps, also as a repetition. */
+function isAcknowledging({ kind, status, text }: Call): boolean {
+  if (kind === 'stock' || kind === 'action' || status === null) return false;
+  return (status >= 200 && status < 300) || String(text).includes('"code":"duplicate_request"');
 }
 
 /** The repair of a Postgres that was set back takes some seconds, longer while other faults keep it from an engine. */
