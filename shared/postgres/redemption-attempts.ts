@@ -59,14 +59,16 @@ export class RedemptionAttempts {
   }
 
   /**
-   * Deletes attempts that were made before `before`, oldest first, at most `limit`.
+   * Deletes attempts that were made before `before`, oldest first, at most `limit`. Their ids, which have an index, are
+   * by the clocks of the APIs, so the time of each is compared as well.
+   * @param before by the clock of Redis
    * @returns how many were removed; fewer than `limit` when nothing is left to remove
    */
   async prune(before: Date, limit: number): Promise<number> {
     const { rowCount } = await this.database.query(
       `delete from redemption_attempts where attempt_id in (
-         select attempt_id from redemption_attempts where attempt_id < $1 order by attempt_id limit $2)`,
-      [firstIdOf(before), limit],
+         select attempt_id from redemption_attempts where attempt_id < $1 and at < $2 order by attempt_id limit $3)`,
+      [firstIdOf(before), before, limit],
     );
     return rowCount ?? 0;
   }
