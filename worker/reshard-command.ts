@@ -98,7 +98,13 @@ async function move(product: string, index: number): Promise<void> {
   const from = core.shards.of(campaign.productId, FIRST_BUCKET);
   const to = core.shards.all[index];
   if (!to) throw new Mistake(`there is no shard ${index}: this installation has 0 to ${core.shards.all.length - 1}`);
-  if (from === to) return void say(`${product} is in shard ${index} already`);
+  if (from === to) {
+    await reached(to);
+    // An earlier command may have been interrupted before it was there.
+    if (!(await to.sale.reader.has(campaign.productId)))
+      await (outages[index] as PlannedOutages).refill(campaign, 'its move was interrupted');
+    return void say(`${product} is in shard ${index} already`);
+  }
   await Promise.all([reached(from), reached(to)]);
   say(`${product} moves from shard ${from.index} to shard ${to.index}`);
   const [taken, given] = [outages[from.index], outages[to.index]] as [PlannedOutages, PlannedOutages];
@@ -111,7 +117,7 @@ async function move(product: string, index: number): Promise<void> {
       histories: from.histories,
       aliveMs: () => from.watch.aliveMs,
     },
-    to: { index, prepare: (one) => given.prepare(one) },
+    to: { index, refill: (one, reason) => given.refill(one, reason) },
     keepInRedis: async (version) => {
       const all = core.shards.all.map(({ filler }) => keepInstallation(filler.scripts, { shards: installed, version }));
       await Promise.allSettled(all);

@@ -104,9 +104,9 @@ export class Campaigns {
     const { sales } = this.deps;
     const [holder, ...lost] = await Promise.all([
       sales.productOf(no),
-      ...sales.stores.map(({ reader }) => reader.stock(productId)),
+      ...sales.stores.map(({ reader }) => reader.has(productId)),
     ]);
-    if (holder !== null || lost.some((stock) => stock !== null)) throw setBack();
+    if (holder !== null || lost.includes(true)) throw setBack();
   }
 
   /** The campaign of a product, unless it was closed or has reservations, which only a worker restores. */
@@ -192,7 +192,7 @@ export class Campaigns {
           return { changed, inRedis: await this.#carry(changed) };
         });
         if (!amended) continue;
-        if (!amended.inRedis) await this.#load(amended.changed);
+        if (!amended.inRedis && amended.changed.reservations === 0) await this.#load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for at most a minute.
         await this.#notifyGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { readEngineUrls } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
 import { readFormat, requireFormat } from '../postgres/format.js';
+import { raiseMapVersion } from '../postgres/installation.js';
 import { migrateToLatest } from '../postgres/migrate.js';
 import { Database } from '../postgres/pool.js';
 import { COPY_STATEMENT_MS, endWithReason } from './command.js';
@@ -79,6 +80,8 @@ async function prepareSchema(database: Database, databaseUrl: string): Promise<v
 
 /** Makes Redis and Postgres agree, and prints the verdict of the ledger. @returns the exit code */
 async function finish(redis: RedisOfRestore): Promise<number> {
+  // Running processes may have a later map of campaigns than the backup, which Redis does not prove any more.
+  if (redis.shards.map.count > 1 && (!redis.hasData || choice === 'discard')) await raiseMapVersion(redis.database);
   if (!redis.hasData) {
     print('Redis is empty: a worker fills it from Postgres when it runs.');
   } else if (choice === 'discard') {

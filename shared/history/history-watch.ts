@@ -125,8 +125,11 @@ export class HistoryWatch {
 
   /** Takes what the shard knows of its installation. */
   sees(installation: Installation): void {
+    const { map } = this.deps;
     this.#kept = installation;
-    this.deps.map.sees(installation.version);
+    map.sees(installation.version);
+    // Until the map is read, this process does not know whether a campaign exists.
+    if (installation.version > map.version) this.#schedule(0);
   }
 
   /**
@@ -135,7 +138,9 @@ export class HistoryWatch {
    * @throws EngineUnavailable when Postgres is needed and away
    */
   async judge(epoch: Epoch | null, server: string): Promise<GateVerdict> {
-    // Shards of another number have other tags, so this process finds nothing there.
+    // Shards of another number have other tags, so this process finds nothing there. It may not know yet that the
+    // number has changed.
+    if (this.#otherShards() !== null) await this.beat();
     const other = this.#otherShards();
     if (other) return { open: false, reason: other };
     if (epoch === null) return { open: false, reason: 'Redis is empty or being filled' };

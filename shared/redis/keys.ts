@@ -112,6 +112,11 @@ export const keys = {
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
+/** Returns the product of a key of `keys.campaign`. */
+export function productOfKey(campaignKey: string): ProductId {
+  return campaignKey.slice(campaignKey.indexOf('{') + 1, campaignKey.lastIndexOf('}')) as ProductId;
+}
+
 /** Returns the keys of one campaign and those that all campaigns share, by their names in scripts. */
 export function saleKeys(product: ProductId) {
   return {

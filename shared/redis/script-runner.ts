@@ -1,6 +1,8 @@
 import { Command, type Redis } from 'ioredis';
+import type { ProductId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type RedisGate, staleReply } from './gate.js';
+import { productOfKey } from './keys.js';
 import type { CallOf, OutcomeOf, ScriptContract } from './script-contract.js';
 import { inOrder, type LoadedScript, loadScript, withOrigins } from './script-source.js';
 
@@ -17,8 +19,8 @@ export class ScriptRunner {
     readonly luaFolder: string,
     /** Refuses calls while Redis is not verified; null = no check, for workers that fill Redis. */
     readonly gate: RedisGate | null = null,
-    /** Refuses to say that a campaign does not exist while it may be in another shard; null = no check. */
-    readonly places: { assertCurrent(): void } | null = null,
+    /** Throws if a campaign that this shard lacks may be in another one; null = no check. */
+    readonly places: { assertNowhere(product: ProductId): void } | null = null,
   ) {
     const { keyPrefix } = redis.options;
     this.#batched = { replyEncoding: 'utf8', ...(keyPrefix ? { keyPrefix } : {}) };
@@ -49,7 +51,7 @@ export class ScriptRunner {
           if (watched) watched.settled = true;
           try {
             if (this.gate?.generation !== generation) throw staleReply(`script ${contract.name}`);
-            resolve(this.#outcome(contract, reply));
+            resolve(this.#outcome(contract, reply, call));
           } catch (error) {
             reject(error);
           }
@@ -59,7 +61,7 @@ export class ScriptRunner {
           if (!isNoScript(error)) reject(this.#asFault(contract.name, error));
           else
             this.#sendSource(contract.name, script.source, keyNames, args)
-              .then((reply) => resolve(this.#outcome(contract, reply)))
+              .then((reply) => resolve(this.#outcome(contract, reply, call)))
               .catch(reject);
         },
       );
@@ -67,11 +69,16 @@ export class ScriptRunner {
   }
 
   /** @throws ContractError */
-  #outcome<Contract extends ScriptContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
+  #outcome<Contract extends ScriptContract>(
+    contract: Contract,
+    reply: unknown,
+    { keys }: CallOf<Contract>,
+  ): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
     // The campaign is missing in this shard (includes/campaign.lua).
-    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign') this.places?.assertCurrent();
+    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign')
+      this.places?.assertNowhere(productOfKey((keys as { campaign: string }).campaign));
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
     const outcome = decode((reply as string[]).slice(1)) as { kind: string };

@@ -15,7 +15,7 @@ import type { CommandShards } from '../shards/command-shards.js';
 import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
-import { OutOfService, restoreTogether } from './restore.js';
+import { OutOfService, RedisBehind, restoreTogether } from './restore.js';
 import { RestoredPlaces } from './restored-places.js';
 
 /**
@@ -101,7 +101,7 @@ async function numbersOf(all: CommandShards): Promise<ReadonlySet<number>> {
   return numbers;
 }
 
-/** `isWritten`: Postgres has what these shards have. A shard that is out of service has nothing that counts. */
+/** `isWritten`: Postgres has what these shards have. */
 type Outcome = { code: number; isWritten: boolean; hasCreated: boolean };
 
 /** Goes on after shards that cannot be repaired, because the others may be. */
@@ -117,9 +117,22 @@ async function repairGroup(
     if (all.map.count === 1) throw error;
     const name = group.length === 1 ? `shard ${group[0]}` : `shards ${group.join(', ')}`;
     process.stderr.write(`${name}: ${failed}: ${error instanceof Error ? error.message : error}\n`);
-    const isAway = error instanceof OutOfService && group.length === 1;
-    return { code: 2, isWritten: isAway, hasCreated: false };
+    return {
+      code: 2,
+      isWritten: group.length === 1 && (await provesNothing(all, group[0] as number, error)),
+      hasCreated: false,
+    };
   }
+}
+
+/**
+ * Whether a shard that was not repaired has nothing that Postgres lacks: it is empty, or has less than Postgres. Its
+ * worker fills it.
+ */
+async function provesNothing(all: CommandShards, index: number, error: unknown): Promise<boolean> {
+  if (error instanceof RedisBehind) return true;
+  if (!(error instanceof OutOfService)) return false;
+  return (await new SaleCopy((await all.open(index)).redis).directory()).length === 0;
 }
 
 async function repairShards(

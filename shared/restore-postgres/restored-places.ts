@@ -36,7 +36,7 @@ export class RestoredPlaces {
   ) {}
 
   /**
-   * Reads the number of shards, and where campaigns are if Postgres has an earlier map than Redis.
+   * Reads the number of shards, and where campaigns are.
    * @throws TwoPlaces @throws Error when a shard cannot be reached whose campaigns Postgres may lack
    */
   static async read(engines: Engines): Promise<RestoredPlaces> {
@@ -48,7 +48,7 @@ export class RestoredPlaces {
     map.sees(kept.version);
     const shards = new CommandShards(engines.target, engines.database, map, engines.limits);
     try {
-      const homes = isBehind ? await homesIn(shards) : new Map<ProductId, number>();
+      const homes = map.count > 1 ? await homesIn(shards) : new Map<ProductId, number>();
       for (const [product, shard] of homes) map.learn(product, shard);
       return new RestoredPlaces(shards, engines.database, before, kept, homes);
     } catch (error) {
@@ -57,9 +57,9 @@ export class RestoredPlaces {
     }
   }
 
-  /** Whether Postgres has an earlier map than Redis. */
+  /** Whether Postgres has an earlier map than Redis, or another one. */
   get isBehind(): boolean {
-    return this.kept.version > this.before.version;
+    return this.kept.version > this.before.version || this.#misplaced.length > 0;
   }
 
   /** Whether Postgres lacks a change of the number of shards. */
@@ -72,20 +72,29 @@ export class RestoredPlaces {
     const lost = this.hasLostNumber
       ? [`shards: ${this.shards.map.count} in Redis, ${this.before.shards} in Postgres`]
       : [];
-    const moved = [...this.homes].filter(([product, shard]) => this.#homeBefore(product) !== shard);
-    return [...lost, ...moved.map(([product, shard]) => `campaign ${product}\n  shard: ${shard} in Redis`)];
+    return [...lost, ...this.#misplaced.map(([product, shard]) => `campaign ${product}\n  shard: ${shard} in Redis`)];
+  }
+
+  get #misplaced(): [product: ProductId, shard: number][] {
+    return [...this.homes].filter(([product, shard]) => this.#homeBefore(product) !== shard);
   }
 
   /**
    * Writes the number of shards, and the places of campaigns that Postgres has. The version of the map stays. The
    * cursors of another number of shards are positions of other journals, so all begin again: each record of Redis is
    * compared with its row.
+   * @throws Error when the number was lost and a shard is out of service, so that Redis does not prove it
    */
-  begin(): Promise<void> {
-    return this.database.transaction(async (client) => {
+  async begin(): Promise<void> {
+    const { count: shards } = this.shards.map;
+    for (let index = 0; this.hasLostNumber && index < shards; index += 1)
+      if ((await readEpoch((await this.shards.open(index)).redis)) === null)
+        throw new Error(`Redis seems to have ${shards} shards, but shard ${index} is out of service`);
+    await this.database.transaction(async (client) => {
       const { count } = this.shards.map;
       if (this.hasLostNumber) {
         await client.query('update installation set shards = $1, left_shards = null', [count]);
+        await client.query('update campaigns set shard = null where shard is not null');
         await client.query(
           `insert into journal_cursor (shard, last_id) select n, '0-0' from generate_series(0, $1::int - 1) n
            on conflict (shard) do update set last_id = excluded.last_id`,
@@ -109,14 +118,12 @@ export class RestoredPlaces {
 
   async #writePlaces(client: Queryable): Promise<void> {
     const { count } = this.shards.map;
-    const homes = [...this.homes];
+    const isElsewhere = ([product, shard]: [ProductId, number]) => shard !== shardOfProduct(product, count);
+    const places = this.hasLostNumber ? [...this.homes].filter(isElsewhere) : this.#misplaced;
     await client.query(
       `update campaigns c set shard = n.shard from unnest($1::text[], $2::int[]) as n(product, shard)
        where c.product_id = n.product and c.shard is distinct from n.shard`,
-      [
-        homes.map(([product]) => product),
-        homes.map(([product, shard]) => (shard === shardOfProduct(product, count) ? null : shard)),
-      ],
+      [places.map(([product]) => product), places.map(([, shard]) => shard)],
     );
   }
 
@@ -131,7 +138,8 @@ export class RestoredPlaces {
  */
 async function latest({ target, database, limits }: Engines, { shards }: Sharding): Promise<Installation> {
   let found: Installation = { shards, version: 0 };
-  for (const count of SHARD_COUNTS) {
+  // First the number of Postgres: another one must be of a later version.
+  for (const count of [...SHARD_COUNTS].sort((a, b) => Number(b === shards) - Number(a === shards))) {
     const some = new CommandShards(target, database, new ShardMap(count), limits);
     try {
       for (let index = 0; index < (count === shards ? count : 1); index += 1) {

@@ -41,6 +41,11 @@ export class SaleReader {
     return pass ? { pass, promised: Number(promised) } : null;
   }
 
+  /** Whether this shard has a campaign, or a bucket of it. */
+  async has(product: ProductId): Promise<boolean> {
+    return (await this.#read(() => this.scripts.redis.exists(keys.campaign(product)))) > 0;
+  }
+
   /** Reads all counters at once; null when Redis lacks the campaign. */
   async stock(product: ProductId): Promise<Stock | null> {
     const values = await this.#read(() =>
@@ -56,7 +61,7 @@ export class SaleReader {
       ),
     );
     const [status, total, free, held, redeemed, burned, waiting] = values;
-    if (!status) return this.#missing();
+    if (!status) return this.#missing(product);
     if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
     const unlimited = total === '-1';
     return {
@@ -81,7 +86,7 @@ export class SaleReader {
         ...['status', 'starts_at', 'ends_at', 'line_enabled', 'total', 'free', 'held'],
       ),
     );
-    if (!status) return this.#missing();
+    if (!status) return this.#missing(product);
     const hasLine = line === '1';
     // A campaign without any units is a waiting list for them.
     const limited = Number(total) > 0 || (Number(total) === 0 && !hasLine);
@@ -99,7 +104,7 @@ export class SaleReader {
     const [status, waiting, pace, presence] = await this.#readFilled((redis) =>
       redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'presence_ms'),
     );
-    if (!status) return this.#missing();
+    if (!status) return this.#missing(product);
     return {
       status: status as CampaignStatus,
       // The last part of the field counts promotions (lua/includes/pace.lua).
@@ -161,8 +166,8 @@ export class SaleReader {
   }
 
   /** @throws EngineUnavailable while the campaign may be in another shard */
-  #missing(): null {
-    this.scripts.places?.assertCurrent();
+  #missing(product: ProductId): null {
+    this.scripts.places?.assertNowhere(product);
     return null;
   }
 

@@ -15,16 +15,16 @@ const placed = (version: number, moved: [ProductId, number][] = [], buckets: [Pr
 
 test('a map is current while Postgres has no later version, for two seconds after each comparison', () => {
   const map = new ShardMap(4);
-  expect(() => map.assertCurrent()).toThrow('not known in which shards');
+  expect(() => map.assertNowhere(product)).toThrow('not known in which shards');
   map.compared(0, performance.now());
-  map.assertCurrent();
+  map.assertNowhere(product);
   // Postgres has a later version, which is not read yet.
   map.compared(7, performance.now() + 60_000);
   map.compared(0, performance.now() - MAP_CURRENT_MS - 1);
-  map.assertCurrent();
+  map.assertNowhere(product);
   const old = new ShardMap(4);
   old.compared(0, performance.now() - MAP_CURRENT_MS - 1);
-  expect(() => old.assertCurrent()).toThrow('not known in which shards');
+  expect(() => old.assertNowhere(product)).toThrow('not known in which shards');
 });
 
 test('a map is not current once a shard has shown a later version, until it is read', () => {
@@ -33,11 +33,11 @@ test('a map is not current once a shard has shown a later version, until it is r
   map.sees(9);
   map.sees(3);
   expect([map.isBehind, map.seen]).toEqual([true, 9]);
-  expect(() => map.assertCurrent()).toThrow('not known in which shards');
+  expect(() => map.assertNowhere(product)).toThrow('not known in which shards');
   map.replace(placed(9));
   map.compared(9, performance.now());
   expect(map.isBehind).toBe(false);
-  map.assertCurrent();
+  map.assertNowhere(product);
 });
 
 test('a map says nothing about the place of a campaign that Postgres has elsewhere, or that it may lack', () => {
@@ -50,9 +50,22 @@ test('a map says nothing about the place of a campaign that Postgres has elsewhe
   expect(map.agreesWith(at(OTHER, 4))).toBe(false);
 });
 
+test('a campaign that was placed is never taken for one that does not exist: it may be on its way', () => {
+  const map = new ShardMap(4);
+  map.replace(placed(2, [[product, OTHER]]));
+  map.compared(2, performance.now());
+  expect(() => map.assertNowhere(product)).toThrow('its shard does not have sneaker-42 yet');
+  map.assertNowhere('another-product' as ProductId);
+  expect([map.isIn(at(OTHER), OTHER), map.isIn(at(OTHER), HASH), map.isIn(at(null), HASH)]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+});
+
 test('one shard has every campaign', () => {
   const map = new ShardMap(1);
   map.sees(9);
-  map.assertCurrent();
+  map.assertNowhere(product);
   expect(map.agreesWith(at(3))).toBe(true);
 });

@@ -4,6 +4,9 @@ import { type ShardCount, shardOfProduct } from '../domain/shards.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import type { DividedCampaign, Sharding } from '../postgres/installation.js';
 
+/** A campaign as Postgres has it. `shard`: null = that of its hash */
+type Placed = { productId: ProductId; shard: number | null; buckets: number };
+
 /** A map that was compared with Postgres within this time is current. A creation waits as long for each process. */
 export const MAP_CURRENT_MS = 2_000;
 
@@ -49,18 +52,33 @@ export class ShardMap {
     return this.count > 1 && this.#version < this.#seen;
   }
 
-  /** @throws EngineUnavailable while campaigns may be in other shards than this map has */
-  assertCurrent(): void {
+  /**
+   * Checks that a campaign exists nowhere, because its shard lacks it.
+   * @throws EngineUnavailable while it may be in another shard, or is on its way between two
+   */
+  assertNowhere(product: ProductId): void {
     if (this.count === 1) return;
+    if (this.#moved.has(product) || this.#divided.has(product))
+      throw new EngineUnavailable('redis', `its shard does not have ${product} yet`);
     if (this.isBehind || performance.now() - this.#comparedAt > MAP_CURRENT_MS)
       throw new EngineUnavailable('postgres', 'it is not known in which shards campaigns are');
   }
 
+  /** Whether a campaign as Postgres has it now, or a bucket of it, is in a shard. */
+  isIn(campaign: Placed, index: number): boolean {
+    return this.bucketOfRow(campaign, index) !== null;
+  }
+
+  /** The bucket of a campaign, as Postgres has it now, that a shard has; null = none. */
+  bucketOfRow({ productId, shard, buckets }: Placed, index: number): number | null {
+    return bucketOfShard(shard ?? shardOfProduct(productId, this.count), index, buckets, this.count);
+  }
+
   /**
-   * Whether a campaign as Postgres has it now is where this map has it. Otherwise this process must not load it: it
-   * would be in two shards.
+   * Whether a campaign as Postgres has it now is where this map has it. Otherwise this process must not load it by this
+   * map: it would be in two shards.
    */
-  agreesWith({ productId, shard, buckets }: { productId: ProductId; shard: number | null; buckets: number }): boolean {
+  agreesWith({ productId, shard, buckets }: Placed): boolean {
     if (this.count === 1) return true;
     const home = shard ?? shardOfProduct(productId, this.count);
     return !this.isBehind && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;

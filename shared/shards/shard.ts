@@ -94,7 +94,9 @@ export function connectShard(deps: ShardDeps): Shard {
   life.add(`Redis gate${of}`, kind === 'worker' ? { quiet: () => gate.stop() } : { stop: () => gate.stop() });
   life.add(`history watch${of}`, { start: () => watch.start(gate), stop: () => watch.stop() });
   life.add(`Redis clock${of}`, clock);
-  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate, map);
+  // A worker loads what a shard lacks; only an API says to a caller that a campaign does not exist.
+  const places = kind === 'api' ? map : null;
+  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate, places);
   return {
     ...history,
     index,

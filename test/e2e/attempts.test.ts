@@ -11,7 +11,7 @@ const database = await createTestDatabase();
 const env = serviceEnv(redis.url, database.url, { ATTEMPTS_KEEP_DAYS: '2' });
 
 test('a worker deletes attempts after ATTEMPTS_KEEP_DAYS', async () => {
-  const attempt = (user: string, id: string) => ({
+  const attempt = (user: string, id: string, atMs: number) => ({
     action: 'validate' as const,
     outcome: 'code_not_found',
     campaignId: null,
@@ -22,13 +22,14 @@ test('a worker deletes attempts after ATTEMPTS_KEEP_DAYS', async () => {
     network: null,
     reservationId: null,
     id,
-    atMs: Date.now(),
+    atMs,
   });
-  const threeDaysAgo = (Date.now() - 3 * 86_400_000).toString(16).padStart(12, '0');
+  const oldMs = Date.now() - 3 * 86_400_000;
+  const threeDaysAgo = oldMs.toString(16).padStart(12, '0');
   const oldId = `${threeDaysAgo.slice(0, 8)}-${threeDaysAgo.slice(8)}-7000-8000-000000000001`;
   await new RedemptionAttempts(connectDatabase(database.url)).insert([
-    attempt('old', oldId),
-    attempt('new', newAttemptId()),
+    attempt('old', oldId, oldMs),
+    attempt('new', newAttemptId(), Date.now()),
   ]);
   await startWorkerProcess(env);
   const left = async () => (await database.client.query('select user_id from redemption_attempts')).rows;

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { shardOfProduct } from '../../shared/domain/shards.js';
+import { shardOfProduct, shardPrefix } from '../../shared/domain/shards.js';
+import { keys } from '../../shared/redis/keys.js';
 import { type Answer, Operator, PaymentService, Shopper, sendOnce } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { EngineProxy } from '../harness/proxy.js';
@@ -242,6 +243,69 @@ test('each new campaign is in one shard only, also while the workers do not know
   });
   const places = await Promise.all(products.map((product) => redis.keys(`*{${product}}:campaign`)));
   expect(places.filter(({ length }) => length !== 1)).toEqual([]);
+});
+
+/** Waits until the API uses Redis in each shard. Of the journal, it may say that Postgres was set back. */
+const untilInService = () =>
+  until('each shard is in service', async () => {
+    const { data } = (await (await fetch(`${stage.url}/readyz`)).json()) as { data: { checks: Record<string, Check> } };
+    const shards = Object.entries(data.checks).filter(([name]) => name.startsWith('shard_'));
+    return shards.length > 0 && shards.every(([, { detail }]) => !/^(redis|scripts):/.test(detail));
+  });
+type Check = { ok: boolean; detail: string };
+
+/** The key of a campaign in a shard, as Redis has it. */
+const campaignIn = (shard: number, product: string) =>
+  `${shardPrefix(shard, SHARDS, false)}${keys.campaign(product as ProductId)}`;
+
+test('a copy of a campaign that a fault left in its old shard is gone before Redis serves again', async () => {
+  const product = await open(false);
+  const from = await shardOf(product);
+  const buyers = await buy(product, 3);
+  await persisted(product, 3);
+  const redis = stage.connectToRedis();
+  const [no] = (await stage.query<{ no: number }>('select no from campaigns where product_id = $1', [product])).map(
+    (row) => row.no,
+  );
+  const copy = (await redis.dumpBuffer(campaignIn(from, product))) as Buffer;
+  expect(await reshard('--campaign', product, '--to-shard', String(1 - from))).toMatchObject({ code: 0 });
+  // As after a fail-over to a replica that lacks the removal.
+  await redis.restore(campaignIn(from, product), 0, copy);
+  await redis.hset(`${shardPrefix(from, SHARDS, false)}${keys.directory}`, String(no), product);
+  stage.redis.kill('SIGKILL');
+  await stage.redis.exited;
+  await stage.startRedis();
+  await stage.ready();
+  const again = stage.connectToRedis();
+  await until('both shards serve', async () => (await repeat(buyers[0] as Buyer)).status === 200);
+  await untilInService();
+  expect(await again.keys(`*{${product}}:campaign`)).toEqual([campaignIn(1 - from, product)]);
+  await expectAllKept(product, buyers, buyers[0] as Buyer);
+});
+
+test('a shard that was out of service when Postgres was set back keeps what it has, and is repaired', async () => {
+  const product = await open(false);
+  const from = await shardOf(product);
+  const buyers = await buy(product, 3);
+  await persisted(product, 3);
+  await withoutPostgres(() => copy(folder, backup));
+  await stage.ready();
+  expect(await reshard('--campaign', product, '--to-shard', String(1 - from))).toMatchObject({ code: 0 });
+  buyers.push(...(await buy(product, 3)));
+  const paid = buyers.at(-1) as Buyer;
+  expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
+  await persisted(product, 6);
+  await keptInRedis();
+  await restart(async () => {
+    await withoutPostgres(() => copy(backup, folder));
+    // A worker that was killed while it filled the shard has left it so.
+    await stage.connectToRedis().del(`${shardPrefix(1 - from, SHARDS, false)}${keys.epoch}`);
+  });
+  await untilInService();
+  await expectNothingUntrue(buyers, paid);
+  await expectRepaired(product);
+  await expectAllKept(product, buyers, paid);
+  expect(await shardOf(product)).toBe(1 - from);
 });
 
 test('an API that is cut off from Postgres never says that a campaign does not exist', async () => {

@@ -133,7 +133,13 @@ async function change(shards: number): Promise<void> {
   for (const api of stage.apis) await api.stop();
   stage.env = { ...stage.env, SHARDS: String(shards) };
   await Promise.all([stage.startWorker(), stage.startApi()]);
+  await until('each shard is in service', async () => {
+    const { data } = (await (await fetch(`${stage.url}/readyz`)).json()) as { data: { checks: Record<string, Check> } };
+    const all = Object.entries(data.checks).filter(([name]) => name.startsWith('shard_'));
+    return all.length === shards && all.every(([, { ok }]) => ok);
+  });
 }
+type Check = { ok: boolean };
 
 it('changes the number of shards, once the workers are stopped, and loses nothing', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });

@@ -23,9 +23,12 @@ type Deps = {
   cursor: JournalCursor;
 };
 
+/** Postgres was set back, and lacks a change of the number of shards. */
+export class LostNumber extends EngineUnavailable {}
+
 /**
  * Reads the current state of Redis, its journal and Postgres. `kept`: what Redis knows of its installation.
- * @throws EngineUnavailable also when Postgres was set back and lacks a change of the number of shards
+ * @throws EngineUnavailable, LostNumber
  */
 export async function lookAt({
   sale,
@@ -50,7 +53,7 @@ export async function lookAt({
   if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
   const kept = decodeInstallation(keptText);
   const lost = lostNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
-  if (lost) throw new EngineUnavailable('postgres', lost);
+  if (lost) throw new LostNumber('postgres', lost);
   const info = parseInfo(text);
   const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
   const seemsBehind = isBehind(postgres.cursor, position, firstBegins);

@@ -8,7 +8,7 @@ import { lookAt } from './look.js';
 import type { RecoveryDeps } from './recovery.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { tokenOf } from './redis-fill.js';
-import { type LoadRestored, restoreCampaigns, restoreRecords } from './restore-campaign.js';
+import { restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
 /** A shard that is out of service for good. */
@@ -16,7 +16,6 @@ export type Retired = { token: string; generation: number | null };
 
 /** The steps of a move that concern other shards, and all processes (`PlannedOutages.giveAway`). */
 export type MoveSteps = {
-  prepare: () => Promise<void>;
   record: (client: Queryable) => Promise<void>;
   arrive: () => Promise<void>;
   learned: () => Promise<void>;
@@ -40,33 +39,7 @@ export class PlannedOutages {
    * @throws EngineUnavailable when the campaign is in another shard, the shard is not in service, or another worker
    *   recovers it
    */
-  async refill(campaign: StoredCampaign, reason: string): Promise<void> {
-    await this.#withoutService(campaign, reason, async (token, assertHeld) => {
-      if (!this.deps.isHere(campaign))
-        throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
-      await restoreCampaigns(this.deps, [campaign], token, assertHeld);
-    });
-  }
-
-  /**
-   * Fills the records of a campaign that moves here, in the same way. Scripts do not find it before it is loaded.
-   * @returns what loads it
-   */
-  async prepare(campaign: StoredCampaign): Promise<LoadRestored> {
-    let load: LoadRestored | null = null;
-    await this.#withoutService(campaign, 'it moves here', async (token, assertHeld) => {
-      assertHeld();
-      load = await restoreRecords(this.deps, campaign, await this.deps.nowMs(), token);
-    });
-    if (!load) throw new EngineUnavailable('redis', 'the campaign was not prepared');
-    return load;
-  }
-
-  async #withoutService(
-    { productId }: StoredCampaign,
-    reason: string,
-    work: (token: string, assertHeld: () => void) => Promise<void>,
-  ): Promise<void> {
+  async refill({ productId }: StoredCampaign, reason: string): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
       const look = await lookAt(deps);
@@ -74,25 +47,29 @@ export class PlannedOutages {
       if (epoch === null || diagnose(look).kind !== 'in_service') {
         throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
       }
+      await deps.places.refresh();
+      const campaign = await deps.campaigns.find(productId);
+      if (!campaign || !deps.places.isIn(campaign) || deps.places.isBehind())
+        throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
       deps.log.warn({ campaign: productId, reason }, 'a campaign is refilled from Postgres');
       const token = tokenOf(deps.processId, epoch.generation);
       await this.#takeOutOfService(token);
-      await work(token, assertHeld);
+      await restoreCampaigns(deps, [campaign], token, assertHeld);
       await deps.fill.end(token, epoch);
     });
     if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }
 
   /**
-   * Gives a campaign away: takes the shard out of service, persists its journal, lets `prepare` put the records into
-   * another shard, and begins a new history without the campaign in the transaction that `record`s the move. Then it
-   * removes the campaign, and lets it `arrive`. So no two shards have it at any moment, and a worker that has recovered
-   * the shard meanwhile, or a process that cannot read Postgres, never uses an old place.
+   * Gives a campaign away: takes the shard out of service, persists its journal, and begins a new history without the
+   * campaign in the transaction that `record`s the move. Then it removes the campaign, and lets it `arrive` in another
+   * shard. So no two shards have it at any moment, and a worker that has recovered the shard meanwhile, or a process
+   * that cannot read Postgres, never uses an old place.
    * @param record gets that transaction @param learned resolves when every live process knows the move
    * @throws EngineUnavailable when the shard is not in service, or another worker recovers it
    * @throws LockLost when another worker has recovered the shard meanwhile; nothing has moved
    */
-  async giveAway({ no, productId }: StoredCampaign, { prepare, record, arrive, learned }: MoveSteps): Promise<void> {
+  async giveAway({ no, productId }: StoredCampaign, { record, arrive, learned }: MoveSteps): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
       const look = await lookAt(deps);
@@ -103,12 +80,12 @@ export class PlannedOutages {
       const token = tokenOf(deps.processId, generation);
       await this.#takeOutOfService(token);
       try {
-        await prepare();
         assertHeld();
         await this.#recordAs({ generation, server }, epoch.generation, record);
       } catch (error) {
-        // Nothing has moved, so the shard goes on as it was, unless another worker has begun to recover it.
-        await deps.fill.end(token, epoch).catch(() => {});
+        // If nothing has moved, the shard goes on as it was, unless another worker has begun to recover it. Otherwise,
+        // or if Postgres cannot say, a worker recovers it.
+        if (await this.#hasHistory(epoch.generation)) await deps.fill.end(token, epoch).catch(() => {});
         throw error;
       }
       // The token may have expired, because the work was not here. The lock keeps other workers away.
@@ -125,6 +102,20 @@ export class PlannedOutages {
       await deps.watch.beat();
     });
     if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
+  }
+
+  /**
+   * Whether the shard still has this history, after a transaction that may have begun another one: it waits for the
+   * end of that transaction. False when Postgres does not reply.
+   */
+  async #hasHistory(generation: number): Promise<boolean> {
+    const { database, cursor } = this.deps;
+    return database
+      .transaction((client) => cursor.lockWithHistory(client))
+      .then(
+        (latest) => latest.generation === generation,
+        () => false,
+      );
   }
 
   /** @throws LockLost when the shard has another history than the one that was retired */

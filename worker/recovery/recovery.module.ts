@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { readSharding } from '../../shared/postgres/installation.js';
@@ -57,14 +58,14 @@ export function recoveryModule(core: Core, persists: readonly Persisting[]): Ref
 /** Makes what recovers one shard. Only the command that moves campaigns calls it without starting it. */
 export function createRecovery(
   { name, config, metrics, database, lockDatabase, shards }: Core,
-  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, has, isHere }: WorkerShard,
+  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, isHere }: WorkerShard,
   persist: Persisting,
 ): { recovery: Recovery; outages: PlannedOutages; preheat: (campaign: StoredCampaign) => Promise<void> } {
   const campaigns = new CampaignsTable(database);
   const buckets = new CampaignBuckets(database);
-  const partOf: BucketPartOf = async ({ id, productId, buckets: count }) => {
-    const bucket = count > 1 ? shards.map.bucketIn(productId, index) : null;
-    return bucket === null ? null : buckets.part(id, bucket);
+  const partOf: BucketPartOf = async (campaign) => {
+    const bucket = campaign.buckets > 1 ? shards.map.bucketOfRow(campaign, index) : null;
+    return bucket === null ? null : buckets.part(campaign.id, bucket);
   };
   const deps: RecoveryDeps = {
     partOf,
@@ -75,12 +76,12 @@ export function createRecovery(
     lockDatabase,
     processId: name,
     campaigns,
-    has,
-    isHere,
     places: {
       installation: () => ({ shards: config.shards, version: shards.map.version }),
       isBehind: () => shards.map.isBehind,
       refresh: async () => shards.map.replace(await readSharding(database)),
+      isIn: (campaign) => shards.map.isIn(campaign, index),
+      elsewhere: (products) => elsewhere(shards.all, index, products),
     },
     cursor: new JournalCursor(database, index, shards.all.length > 1),
     histories,
@@ -112,4 +113,20 @@ export function createRecovery(
 async function inServiceWithin(gates: readonly RedisGate[], limitMs: number): Promise<void> {
   const until = performance.now() + limitMs;
   while (!gates.every((gate) => gate.isOpen) && performance.now() < until) await sleep(10);
+}
+
+/** Which of these campaigns a shard other than `index` has, in service or not. @throws EngineUnavailable */
+async function elsewhere(
+  shards: readonly WorkerShard[],
+  index: number,
+  products: readonly ProductId[],
+): Promise<ReadonlySet<ProductId>> {
+  const found = new Set<ProductId>();
+  await Promise.all(
+    shards.map(async ({ index: other, filler }) => {
+      if (other === index) return;
+      for (const product of products) if (await filler.reader.has(product)) found.add(product);
+    }),
+  );
+  return found;
 }

@@ -18,7 +18,7 @@ import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
 import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
-import { lookAt } from './look.js';
+import { LostNumber, lookAt } from './look.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { type RedisFill, tokenOf } from './redis-fill.js';
 import { type BucketPartOf, restoreCampaigns } from './restore-campaign.js';
@@ -29,7 +29,6 @@ const LOOK_EVERY_MS = 500;
 const LOOK_SOON_MS = 50;
 /** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
-const REPAIR = 'Run: npm run reconcile -- --after-restore';
 
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
@@ -37,11 +36,6 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   /** Provides the connection that holds the recovery lock. */
   lockDatabase: Database;
   campaigns: CampaignsTable;
-  /** Whether a campaign, or a bucket of it, is in this shard. */
-  has: (product: ProductId) => boolean;
-  /** The same of a campaign as Postgres has it now; false while this process does not know where it is. */
-  isHere: (campaign: StoredCampaign) => boolean;
-  /** The map of campaigns. */
   places: Places;
   partOf: BucketPartOf;
   cursor: JournalCursor;
@@ -61,13 +55,18 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   log: Log;
 };
 
+/** Where campaigns are. */
 export type Places = {
   /** SHARDS, and the latest version of the map that this process has read from Postgres. */
   installation: () => Installation;
-  /** Whether Redis knows of places that the map lacks. */
+  /** Whether Redis knows of places that the map lacks: it is to be read, or Postgres was set back. */
   isBehind: () => boolean;
   /** Reads the map from Postgres. */
   refresh: () => Promise<void>;
+  /** Whether a campaign as Postgres has it now is in this shard. */
+  isIn: (campaign: StoredCampaign) => boolean;
+  /** Which of these campaigns another shard has. @throws EngineUnavailable when one cannot be asked */
+  elsewhere: (products: readonly ProductId[]) => Promise<ReadonlySet<ProductId>>;
 };
 
 /**
@@ -82,7 +81,6 @@ export class Recovery {
   #loop: Promise<void> | null = null;
   #wake: (() => void) | null = null;
   #behindReported = false;
-  #placesReported = false;
   #supersededSince: number | null = null;
   readonly #lock: RecoveryLock;
   readonly #unsaved: UnsavedEntries;
@@ -127,7 +125,7 @@ export class Recovery {
   async #diagnose(): Promise<Diagnosis | null> {
     const look = await lookAt(this.deps);
     if (look.role === 'master') {
-      await this.#keepInstallation(look.kept);
+      await this.#keepInstallation(look);
       return diagnose(look);
     }
     this.deps.leaveServer('this Redis server is not the primary');
@@ -170,8 +168,6 @@ export class Recovery {
       : diagnose(look);
     // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
-    // Campaigns stay as they are only in a Redis that has everything.
-    await this.#assertPlacesKnown(diagnosis.intact && look.epoch !== null);
     const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
@@ -185,7 +181,8 @@ export class Recovery {
     assertHeld();
     // If Postgres was set back, an operator repairs it first. The entries wait until then.
     const missing = !diagnosis.behind && (await deps.recovered.hasPending());
-    if (diagnosis.intact && !missing && !inUse && look.epoch !== null) {
+    const keepsAll = diagnosis.intact && !missing && !inUse && (await this.#moved(diagnosis.behind)).length === 0;
+    if (keepsAll && look.epoch !== null) {
       const { kind } = await deps.fill.beginHistory(look.epoch, epoch, lastId);
       if (kind !== 'begun')
         throw new LockLost('entries were appended meanwhile, or another worker has replaced the epoch');
@@ -200,8 +197,9 @@ export class Recovery {
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
         : null;
       await this.#reportElsewhere(applied?.campaigns);
-      await this.#removeMoved(token);
-      const all = (await deps.campaigns.toRestore()).filter(deps.isHere);
+      for (const [no, product] of await this.#moved(diagnosis.behind))
+        await deps.fill.removeCampaign(token, no, product);
+      const all = await this.#toRestore();
       const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
@@ -232,28 +230,29 @@ export class Recovery {
   }
 
   /**
-   * @param keepsCampaigns whether the recovery only begins a history
-   * @throws EngineUnavailable when Postgres was set back and lacks places that Redis has, because then it does not know
-   *   which campaigns to fill
+   * The campaigns that Redis has, and that are in another shard: an interrupted move has left them, a history that was
+   * never opened had removed them, or Redis was restored from an older snapshot.
+   * @param behind whether Postgres was set back. Then Redis knows better where campaigns are
    */
-  async #assertPlacesKnown(keepsCampaigns: boolean): Promise<void> {
-    const { places, log } = this.deps;
+  async #moved(behind: boolean): Promise<[no: number, product: ProductId][]> {
+    const { campaigns, places, sale } = this.deps;
+    if (behind || places.installation().shards === 1) return [];
+    // In this order: Postgres has the place of each campaign that was loaded.
+    const here = [...(await sale.reader.directory())];
+    const elsewhere = (await campaigns.toRestore()).filter((campaign) => !places.isIn(campaign));
+    const moved = new Set(elsewhere.map(({ productId }) => productId));
     await places.refresh();
-    const isUnknown = !keepsCampaigns && places.isBehind();
-    if (isUnknown && !this.#placesReported)
-      log.error({}, `Postgres was set back, and lacks places of campaigns. ${REPAIR}`);
-    this.#placesReported = isUnknown;
-    if (isUnknown) throw new EngineUnavailable('postgres', 'it was set back and lacks places of campaigns');
+    return places.isBehind() ? [] : here.filter(([, product]) => moved.has(product));
   }
 
-  /**
-   * Removes campaigns that are in another shard: an interrupted move has left them, or Redis was restored from an older
-   * snapshot.
-   */
-  async #removeMoved(token: string): Promise<void> {
-    const { fill, sale, has } = this.deps;
-    for (const [no, product] of await sale.reader.directory())
-      if (!has(product)) await fill.removeCampaign(token, no, product);
+  /** The campaigns of this shard. If Postgres was set back, those that another shard has are not here. */
+  async #toRestore(): Promise<StoredCampaign[]> {
+    const { campaigns, places } = this.deps;
+    const here = (await campaigns.toRestore()).filter(places.isIn);
+    await places.refresh();
+    if (!places.isBehind()) return here;
+    const elsewhere = await places.elsewhere(here.map(({ productId }) => productId));
+    return here.filter(({ productId }) => !elsewhere.has(productId));
   }
 
   /**
@@ -270,10 +269,10 @@ export class Recovery {
   }
 
   /** Keeps the version of the map of campaigns in Redis, so that a Postgres that was set back is noticed. */
-  async #keepInstallation(kept: Installation | null): Promise<void> {
+  async #keepInstallation({ kept, postgres: { shards } }: Awaited<ReturnType<typeof lookAt>>): Promise<void> {
     const { places, sale } = this.deps;
     const installation = places.installation();
-    if (installation.version > 0 && installation.version > (kept?.version ?? 0))
+    if (shards === installation.shards && installation.version > (kept?.version ?? 0))
       await keepInstallation(sale.scripts, installation);
   }
 
@@ -289,8 +288,10 @@ export class Recovery {
   /** Entries that arrive after their campaign has moved are in Postgres, but not in its new shard. */
   async #reportElsewhere(numbers: ReadonlySet<number> = new Set()): Promise<void> {
     if (numbers.size === 0) return;
-    const { campaigns, has, log } = this.deps;
-    const moved = (await campaigns.toRestore()).filter(({ no, productId }) => numbers.has(no) && !has(productId));
+    const { campaigns, places, log } = this.deps;
+    const moved = (await campaigns.toRestore()).filter(
+      (campaign) => numbers.has(campaign.no) && !places.isIn(campaign),
+    );
     for (const { productId } of moved)
       log.error({ campaign: productId }, 'a campaign that has moved lacks recovered entries in Redis; reconcile it');
   }
@@ -309,17 +310,18 @@ export class Recovery {
   async #run(): Promise<void> {
     while (!this.#stopping) {
       let served = false;
-      let failed = false;
+      let hasTime = false;
       try {
         served = await this.ensureInService();
       } catch (error) {
-        failed = !(error instanceof EngineUnavailable);
+        // What an operator must do takes longer than a datastore that comes back.
+        hasTime = error instanceof LostNumber || !(error instanceof EngineUnavailable);
         // The connections already log that an engine is away, so it is not logged here again every half second.
         if (error instanceof LockLost) this.deps.log.warn({ reason: error.message }, 'a recovery was given up');
         else if (!(error instanceof EngineUnavailable))
           this.deps.log.error({ err: error }, 'Redis could not be recovered; trying again');
       }
-      await this.#pause(served || failed ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
+      await this.#pause(served || hasTime ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
     }
   }
 

@@ -12,7 +12,6 @@ import { RequestNames } from '../../shared/redis/request-names.js';
 import type { KnownCounters } from '../../shared/sale/campaigns.js';
 import { type ReservationRecord, takesUnits } from '../../shared/sale/reservation-record.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { LoadCampaignOutcome } from '../../shared/sale/scripts/campaign.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
 import { RedisFill } from './redis-fill.js';
 
@@ -53,38 +52,20 @@ export async function restoreCampaigns(
   }
 }
 
-/** Restores the records of a campaign, and puts it into service. See `restoreRecords`. */
+/**
+ * Fills Redis with one campaign from Postgres. A closed campaign without held units is restored as archived. For any
+ * other campaign it writes the reservations with their deadlines, the record of each user, the line in order, the
+ * orders of codes, the idempotency records, and last the counters, which put the campaign into service again.
+ * @param nowMs by the clock of Redis
+ * @param token the one with which this worker has begun to fill Redis
+ * @throws FencedOut when another worker has begun to fill Redis since
+ */
 export async function restoreCampaign(
   deps: RestoreDeps,
   campaign: StoredCampaign,
   nowMs: number,
   token: string,
 ): Promise<void> {
-  const load = await restoreRecords(deps, campaign, nowMs, token);
-  await load(token);
-}
-
-/**
- * Writes the hash of a campaign whose records were restored, which puts it into service.
- * @param token as for `restoreRecords`; null = Redis is in service
- */
-export type LoadRestored = (token: string | null) => Promise<LoadCampaignOutcome>;
-
-/**
- * Fills Redis with the records of a campaign from Postgres. A closed campaign without held units is restored as
- * archived. For any other campaign it writes the reservations with their deadlines, the record of each user, the line
- * in order, the orders of codes and the idempotency records.
- * @param nowMs by the clock of Redis
- * @param token the one with which this worker has begun to fill Redis
- * @returns what puts the campaign into service
- * @throws FencedOut when another worker has begun to fill Redis since
- */
-export async function restoreRecords(
-  deps: RestoreDeps,
-  campaign: StoredCampaign,
-  nowMs: number,
-  token: string,
-): Promise<LoadRestored> {
   const began = performance.now();
   const snapshot = new CampaignSnapshot(deps.database, campaign.id);
   const restore = new CampaignRestore(
@@ -120,7 +101,8 @@ export async function restoreRecords(
     // A closed campaign cannot be restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
     if (mayRemember) await remember((await snapshot.restocks()).filter(own.answer));
-    return archivedLoad(deps.sale, campaign, part, nowMs);
+    await loadArchived(deps.sale, campaign, part, nowMs, token);
+    return;
   }
   for await (const all of snapshot.reservations(BATCH_ROWS)) {
     const rows = all.filter(({ id }) => own.reservation({ reservation: id }));
@@ -165,6 +147,7 @@ export async function restoreRecords(
   if (closed) known.waiting = 0;
   // Bucket 0 draws the numbers of the whole line.
   if (part?.part.bucket === 0) known.lastLineNo = Math.max(known.lastLineNo, part.lastLineNo);
+  await deps.sale.campaigns.load(campaign, known, null, token, part?.part ?? null);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
     deps.log.info(
@@ -172,7 +155,6 @@ export async function restoreRecords(
       'restored from Postgres',
     );
   }
-  return (loadToken) => deps.sale.campaigns.load(campaign, known, null, loadToken, part?.part ?? null);
 }
 
 /** Writes which codes of a pool this bucket may give. */
@@ -228,19 +210,20 @@ function stillRemembered(
   });
 }
 
-/** What loads only the counters of a campaign that is over. A user who returns to it is recalled. */
-function archivedLoad(
+/** Loads only the counters of a campaign that is over. A user who returns to it is recalled. */
+async function loadArchived(
   sale: SaleStore,
   campaign: StoredCampaign,
   part: RestoredPart | null,
   nowMs: number,
-): LoadRestored {
+  token: string,
+): Promise<void> {
   const { redeemed, burned, reservations } = part?.counters ?? campaign;
   // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time, because
   // promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
   const known = { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 };
-  return (token) => sale.campaigns.load(campaign, known, archived, token, part?.part ?? null);
+  await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null);
 }
 
 function count(known: KnownCounters, { state, qty, lineNo, reduced }: ReservationRecord): void {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { lockShards, moveCampaign as recordMove } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
@@ -9,11 +10,7 @@ const LOOK_AGAIN_MS = 20;
 const ARRIVES_WITHIN_MS = 60_000;
 
 /** See `PlannedOutages.giveAway`. */
-type Steps = Record<'prepare' | 'arrive' | 'learned', () => Promise<void>> & {
-  record: (client: Queryable) => Promise<void>;
-};
-/** Puts a campaign into service whose records were restored. */
-type Load = (token: null) => Promise<{ kind: string }>;
+type Steps = Record<'arrive' | 'learned', () => Promise<void>> & { record: (client: Queryable) => Promise<void> };
 
 export type MoveDeps = {
   processId: string;
@@ -26,7 +23,7 @@ export type MoveDeps = {
     histories: Pick<JournalHistories, 'allKnowMap'>;
     aliveMs: () => number;
   };
-  to: { index: number; prepare: (campaign: StoredCampaign) => Promise<Load> };
+  to: { index: number; refill: (campaign: StoredCampaign, reason: string) => Promise<void> };
   /** Writes the version of the map to every shard that can be reached. */
   keepInRedis: (version: number) => Promise<void>;
   say: (line: string) => void;
@@ -34,10 +31,10 @@ export type MoveDeps = {
 
 /**
  * Moves a campaign to another shard while the others go on. Its old shard is out of service meanwhile: its campaigns
- * get 503, as during a refill. The new shard gets the records from Postgres, the move is recorded, the old shard loses
- * the campaign, and then the new one has it. All processes learn where it is before the old shard serves again. If the
- * command is interrupted, the campaign is where Postgres says, a worker puts the old shard into service and loads the
- * campaign, and the command can be repeated.
+ * get 503, as during a refill. The move is recorded, the old shard loses the campaign, and the new one gets it from
+ * Postgres. All processes learn where it is before the old shard serves again. If the command is interrupted, the
+ * campaign is where Postgres says, a worker puts the old shard into service and loads the campaign, and the command can
+ * be repeated.
  */
 export async function moveCampaign(
   campaign: StoredCampaign,
@@ -45,19 +42,15 @@ export async function moveCampaign(
 ): Promise<void> {
   const { productId } = campaign;
   let version = 0;
-  let load: Load | null = null;
   await from.giveAway(campaign, {
-    prepare: async () => {
-      say('its old shard is out of service, and Postgres has everything');
-      load = await to.prepare(campaign);
-    },
     record: async (client) => {
+      say('its old shard is out of service, and Postgres has everything');
       await lockShards(client, shards, seen());
       version = await recordMove(client, productId, to.index);
     },
     arrive: async () => {
+      await refilled(to, campaign);
       await keepInRedis(version);
-      if (load) await arrived(load);
       say('its new shard has it');
     },
     learned: async () => {
@@ -68,13 +61,15 @@ export async function moveCampaign(
   say('its old shard is in service again');
 }
 
-/** @throws Error when the new shard is not in service for a minute; a worker loads the campaign later */
-async function arrived(load: Load): Promise<void> {
+/** @throws EngineUnavailable when the new shard is not in service for a minute; a worker loads the campaign later */
+async function refilled({ refill }: MoveDeps['to'], campaign: StoredCampaign): Promise<void> {
   const until = performance.now() + ARRIVES_WITHIN_MS;
   for (;;) {
-    const { kind } = await load(null);
-    if (kind === 'loaded' || kind === 'known') return;
-    if (performance.now() > until) throw new Error('its new shard is out of service');
-    await sleep(LOOK_AGAIN_MS);
+    try {
+      return await refill(campaign, 'it moves here');
+    } catch (error) {
+      if (!(error instanceof EngineUnavailable) || performance.now() > until) throw error;
+      await sleep(LOOK_AGAIN_MS);
+    }
   }
 }
