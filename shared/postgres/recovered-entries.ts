@@ -47,6 +47,17 @@ export class RecoveredEntries {
     return rows.map(({ journal_id, fields }) => ({ journalId: journal_id, fields }));
   }
 
+  /** Facts about these reservations that are not applied yet. */
+  async factsAbout(client: Queryable, reservations: readonly string[]): Promise<RawEntry[]> {
+    if (reservations.length === 0) return [];
+    const { rows } = await client.query<{ id: string; fields: Record<string, string> }>(
+      `select journal_id as id, fields from recovered_entries
+       where shard = $2 and applied_at is null and fields ->> 'kind' = 'acknowledged' and fields ->> 'reservation' = any($1)`,
+      [reservations, this.shard],
+    );
+    return rows.map(({ id, fields }) => ({ journalId: id, fields }));
+  }
+
   async markApplied(client: Queryable, journalIds: readonly string[]): Promise<void> {
     await client.query('update recovered_entries set applied_at = now() where journal_id = any($1::text[])', [
       journalIds,

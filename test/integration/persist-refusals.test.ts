@@ -1,7 +1,10 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import type { RawEntry } from '../../shared/contracts/journal.js';
 import { MAX_UNITS } from '../../shared/domain/campaign.js';
+import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
+import { decodeRecovered, readKnownRows } from '../../worker/recovery/known-rows.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
@@ -284,4 +287,27 @@ describe('terms that Redis has and Postgres has not yet', () => {
     expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
     expect(await auditOf(campaign)).toEqual([]);
   });
+});
+
+test('a recovery expires no reservation about which a later fact says that it was paid in time', async () => {
+  const campaign = await store.openCampaign();
+  const [paid, other] = [await campaign.take('ann'), await campaign.take('bob')];
+  const [first, second] = await sale.journal.read(await store.cursor.read(), 2);
+  const no = String(first?.fields.no);
+  const fact = (reservation: string, state: string): RawEntry => ({
+    journalId: `9-9-${reservation}`,
+    fields: { kind: 'acknowledged', of: 'reservation', no, at: '1', reservation, record: `${state}|ann|1|1|1|0|o|` },
+  });
+  const recovered = new RecoveredEntries(store.database);
+  await recovered.save('a process', [fact(paid, 'redeemed'), fact(other, 'released')]);
+  await store.persist();
+  const { heldUntil } = await store.database.transaction((client) =>
+    readKnownRows(
+      client,
+      [first, second].flatMap((raw) => (raw ? [decodeRecovered(raw)] : [])),
+      recovered,
+    ),
+  );
+  expect([heldUntil.get(paid), heldUntil.get(other)]).toEqual([Number.POSITIVE_INFINITY, 0]);
+  await recovered.markApplied(store.database, [`9-9-${paid}`, `9-9-${other}`]);
 });

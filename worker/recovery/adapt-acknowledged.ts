@@ -1,14 +1,57 @@
 import type { EntryOf, JournalEntry } from '../../shared/contracts/journal.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
+import type { RecordState } from '../../shared/sale/reservation-record.js';
+import { follow, type KnownReservation, type KnownRows, remember } from './known-rows.js';
 
 type OfReservation = Acknowledged & { of: Extract<Acknowledged['of'], { kind: 'reservation' }> };
+/** Reason in the row of a reservation that was voided in Redis, and that Postgres had not voided yet. */
+const VOIDED_IN_REDIS = 'voided_in_redis';
 /** The row that the fact is compared with. `isNew`: it is made from this fact, so it has the units that are left. */
-type Row = { status: string; qty: number; dueMs: number; isNew: boolean };
+type Row = KnownReservation & { isNew: boolean };
 
 export function isOfReservation(fact: Acknowledged): fact is OfReservation {
   return fact.of.kind === 'reservation';
 }
+
+/** Adds the reservation, and what leads from its row to the fact. @returns why it is rejected; null = it is not */
+export function adaptFactOfReservation(fact: OfReservation, known: KnownRows, entries: JournalEntry[]): string | null {
+  const existing = known.reservations.get(fact.reservation);
+  const reason = existing ? contradictionOf(existing, fact) : null;
+  if (reason !== null) return reason;
+  if (!existing) {
+    const reserved = reservedFrom(fact);
+    entries.push(reserved);
+    remember(known, reserved);
+  }
+  const row = known.reservations.get(fact.reservation) as KnownReservation;
+  const between = entriesBetween({ ...row, isNew: !existing }, fact);
+  for (const entry of between) follow(row, entry);
+  entries.push(...between);
+  return null;
+}
+
+/**
+ * Returns why a row contradicts a fact: a later history took another decision about the reservation. null = the row can
+ * follow from the fact, or the fact from the row. A voided row has its event, and a voided fact promises nothing.
+ */
+function contradictionOf(row: KnownReservation, { atMs, of }: OfReservation): string | null {
+  const { state, qty } = of.record;
+  const { status } = row;
+  if (status === 'voided' || state === 'voided') return null;
+  const hasChanged = row.changedMs > atMs;
+  const isEnded = status === 'released' || status === 'expired';
+  const isOtherwise =
+    state === 'released' || state === 'expired'
+      ? (status === 'redeemed' || status === 'refunded') && !row.reacquired
+      : hasChanged && ((isPaid(state) && isEnded) || (isRefunded(state) && status === 'redeemed'));
+  if (isOtherwise) return `it was acknowledged as ${state}, and the reservation is ${status}`;
+  const takesMore = hasChanged && (status === 'redeemed' || row.burned) && row.qty > qty;
+  return takesMore ? `it was acknowledged with the quantity ${qty}, and the reservation has ${row.qty}` : null;
+}
+
+const isRefunded = (state: RecordState) => state === 'refunded' || state === 'burned';
+const isPaid = (state: RecordState) => state === 'redeemed' || state === 'reacquired' || isRefunded(state);
 
 /** Returns the entry of an acknowledged reservation that Postgres lacks, as it was before it was paid or ended. */
 export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
@@ -40,31 +83,20 @@ export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
   };
 }
 
-/** Returns the entry of an acknowledged place that Postgres lacks. */
-export function queuedFrom(
-  fact: Acknowledged,
-  place: Extract<Acknowledged['of'], { kind: 'place' }>,
-): EntryOf<'queued'> {
-  const { journalId, no, atMs, reservation, user, lineNo, stacking, key, answer } = fact;
-  const { qty, order, code } = place;
-  const entry = { journalId, no, atMs, reservation, user, order, qty, lineNo, code, key, answer, stacking };
-  return { kind: 'queued', ...entry, device: '', trace: '' };
-}
-
 /** Returns the entries that lead from a row to an acknowledged reservation; none if the row has ended otherwise. */
-export function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
+function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const { journalId, no, atMs, reservation, of } = fact;
   const { state, qty, dueMs, slot, reduced } = of.record;
   const about = { journalId, no, atMs, reservation, trace: '' };
   const entries: JournalEntry[] = [];
   let { status } = row;
-  const isPaid = state === 'redeemed' || state === 'reacquired' || state === 'refunded' || state === 'burned';
+  if (state === 'voided') return isActive(row, atMs) ? [{ kind: 'voided', ...about, reason: VOIDED_IN_REDIS }] : [];
   if (status === 'reserved' && dueMs > row.dueMs) entries.push({ kind: 'extended', ...about, dueMs });
-  const isPaidNow = isPaid && (status === 'reserved' || status === 'released' || status === 'expired');
+  const isPaidNow = isPaid(state) && (status === 'reserved' || status === 'released' || status === 'expired');
   const [first = '', ...further] = of.payments;
   if (isPaidNow) {
     const paidMs = state === 'reacquired' ? atMs : paidInTimeMs(fact);
-    const reacquired = status !== 'reserved';
+    const reacquired = status !== 'reserved' || state === 'reacquired';
     entries.push({ kind: 'redeemed', ...about, atMs: paidMs, slot, reacquired, payment: first });
     status = 'redeemed';
   }
@@ -79,7 +111,7 @@ export function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
     const before = row.isNew ? qty + released + refunded : row.qty;
     entries.push({ kind: 'reduced', ...about, before, qty, ending, released, refunded, burned, reason: '' });
   }
-  if (status === 'redeemed' && (state === 'refunded' || state === 'burned'))
+  if (status === 'redeemed' && isRefunded(state))
     entries.push({ kind: 'refunded', ...about, burned: state === 'burned' });
   if (status === 'reserved' && (state === 'released' || state === 'expired'))
     entries.push({ kind: state, ...about, reason: state === 'expired' ? 'deadline' : '' });
@@ -89,4 +121,9 @@ export function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
 /** A time before the deadline: that of the fact, if it is early enough. */
 function paidInTimeMs({ atMs, of }: OfReservation): number {
   return of.record.dueMs === 0 ? atMs : Math.min(atMs, of.record.dueMs - 1);
+}
+
+/** Whether the reservation takes units, and was not paid after `atMs`. */
+function isActive({ status, changedMs }: Row, atMs: number): boolean {
+  return status === 'reserved' || (status === 'redeemed' && changedMs <= atMs);
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RawEntry } from '../../shared/contracts/journal.js';
 import { encodeIdempotencyRecord, encodeStoredRequest } from '../../shared/redis/idempotency-record.js';
-import { adaptEntries, decodeRecovered, type KnownRows } from './adapt-recovered.js';
+import { adaptEntries } from './adapt-recovered.js';
+import { addHolds, decodeRecovered, type KnownRows } from './known-rows.js';
 
 const NO = 7;
 const RESERVATION = '01a1fc6d-483b-7a4a-9e25-913b00000007';
@@ -14,12 +15,13 @@ function nothingKnown(): KnownRows {
     ticketReservations: new Set(),
     ticketUsers: new Set(),
     campaigns: new Map([[NO, { lastLineNo: 3, closed: false }]]),
+    heldUntil: new Map(),
   };
 }
 
-function known(status: string, changedMs: number, dueMs: number, qty = 1): KnownRows {
+function known(status: string, changedMs: number, dueMs: number, qty = 1, reacquired = false): KnownRows {
   const rows = nothingKnown();
-  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, qty, changedMs, dueMs });
+  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, reacquired, qty, changedMs, dueMs });
   return rows;
 }
 
@@ -109,7 +111,7 @@ function adapt(raws: RawEntry[], rows: KnownRows) {
 describe('adaptEntries', () => {
   it('adds an entry that Postgres lacks, and leaves out one that it has', () => {
     expect(adapt([reserved(RESERVATION, 1_000, 9_000)], nothingKnown()).kinds).toEqual(['reserved']);
-    expect(adapt([reserved(RESERVATION, 1_000, 9_000)], known('redeemed', 2_000, 9_000)).kinds).toEqual([]);
+    expect(adapt([reserved(RESERVATION, 1_000, 9_000)], known('redeemed', 2_000, 9_000)).kinds).toEqual(['answered']);
   });
 
   it('applies a payment to a reservation that Postgres has as reserved', () => {
@@ -208,8 +210,14 @@ describe('adaptEntries', () => {
     expect(adapt([queued(3)], rows).entries[0]).toMatchObject({ kind: 'queued', lineNo: 4 });
   });
 
-  it('recovers a place once', () => {
-    expect(adapt([queued(4), queued(4)], nothingKnown()).kinds).toEqual(['queued']);
+  it('recovers a place and a reservation once, and the response of each', () => {
+    const [place, claim] = [queued(4), reserved(RESERVATION, 1_000, 9_000)];
+    expect(adapt([place, place, claim, claim], nothingKnown()).entries).toMatchObject([
+      { kind: 'queued', key: 'key-67890' },
+      { kind: 'answered', key: 'key-67890', answer: 'answer' },
+      { kind: 'reserved', key: 'key-12345' },
+      { kind: 'answered', key: 'key-12345', answer: 'answer' },
+    ]);
   });
 
   it('ends a recovered place of a campaign that is closed', () => {
@@ -284,10 +292,102 @@ describe('adaptEntries', () => {
       expect(late.entries).toMatchObject([{ kind: 'redeemed', reacquired: true, atMs: 9_500 }]);
     });
 
-    it('leaves a row that has changed since, and a voided one', () => {
-      expect(adapt([fact(of('reserved'))], known('redeemed', 8_500, 9_000)).kinds).toEqual([]);
-      expect(adapt([fact(of('released'))], known('redeemed', 8_500, 9_000)).kinds).toEqual([]);
-      expect(adapt([fact(of('redeemed'))], known('voided', 3_000, 9_000))).toMatchObject({ kinds: [], reasons: [] });
+    it('leaves a row that follows from the fact, and a voided one', () => {
+      const left = { kinds: [], reasons: [] };
+      for (const [state, status] of [
+        ['reserved', 'redeemed'],
+        ['reserved', 'expired'],
+        ['redeemed', 'refunded'],
+        ['redeemed', 'voided'],
+        ['released', 'voided'],
+      ] as const)
+        expect(adapt([fact(of(state))], known(status, 8_500, 9_000))).toMatchObject(left);
+      for (const state of ['released', 'expired'])
+        expect(adapt([fact(of(state))], known('redeemed', 9_500, 9_000, 1, true))).toMatchObject(left);
+    });
+
+    it('rejects a fact that its row contradicts', () => {
+      for (const [state, status] of [
+        ['redeemed', 'released'],
+        ['redeemed', 'expired'],
+        ['reacquired', 'expired'],
+        ['refunded', 'expired'],
+        ['refunded', 'redeemed'],
+        ['burned', 'redeemed'],
+        ['released', 'redeemed'],
+        ['expired', 'redeemed'],
+        ['released', 'refunded'],
+      ] as const)
+        expect(adapt([fact(of(state))], known(status, 9_500, 9_000))).toMatchObject({
+          kinds: [],
+          reasons: [`it was acknowledged as ${state}, and the reservation is ${status}`],
+        });
+      const partly = fact(of('redeemed', '9000|0|order-1||0,1,0', 2));
+      expect(adapt([partly], known('redeemed', 8_500, 9_000, 3)).reasons).toEqual([
+        'it was acknowledged with the quantity 2, and the reservation has 3',
+      ]);
+    });
+
+    it('rejects that a user left who has been promoted since', () => {
+      const rows = nothingKnown();
+      rows.tickets.set(`${NO}/4`, { reservation: OTHER, status: 'promoted' });
+      rows.ticketReservations.add(OTHER);
+      expect(adapt([place('left', false)], rows).reasons).toEqual(['the place in line has been promoted']);
+      expect(adapt([place('queued', true)], rows).reasons).toEqual([]);
+    });
+
+    it('keeps the reference of a payment when the row was paid again since', () => {
+      const { entries } = adapt([fact(of('redeemed'), ['pay-1'])], known('redeemed', 8_500, 9_000));
+      expect(entries).toMatchObject([{ kind: 'paid_again', payment: 'pay-1' }]);
+    });
+
+    it('reserves a unit again for a payment that was acknowledged as late', () => {
+      for (const rows of [known('reserved', 1_000, 9_000), nothingKnown()])
+        expect(adapt([fact(of('reacquired'), [], 9_500)], rows).entries.at(-1)).toMatchObject({
+          kind: 'redeemed',
+          reacquired: true,
+          atMs: 9_500,
+        });
+    });
+
+    it('voids a reservation that Redis had voided, unless it has ended or was paid since', () => {
+      const voided = fact(of('voided'));
+      expect(adapt([voided], nothingKnown()).kinds).toEqual(['reserved', 'voided']);
+      expect(adapt([voided], known('reserved', 1_000, 9_000)).kinds).toEqual(['voided']);
+      expect(adapt([voided], known('redeemed', 2_000, 9_000)).kinds).toEqual(['voided']);
+      expect(adapt([voided], known('redeemed', 8_500, 9_000))).toMatchObject({ kinds: [], reasons: [] });
+      expect(adapt([voided], known('released', 2_000, 9_000)).kinds).toEqual([]);
+    });
+
+    it('expires no reservation before the fact that it was paid in time, or extended', () => {
+      const later = reserved(OTHER, 9_400, 19_000);
+      const held = () => known('reserved', 1_000, 9_000);
+      for (const state of ['redeemed', 'burned']) {
+        const { kinds, entries } = adapt([later, fact(of(state), [], 9_500)], held());
+        expect(kinds.slice(0, 2)).toEqual(['reserved', 'redeemed']);
+        expect(entries[1]).toMatchObject({ reacquired: false, atMs: 8_999 });
+      }
+      const longer = fact(of('reserved', '19000|0|order-1|'), [], 9_500);
+      expect(adapt([later, longer], held()).kinds).toEqual(['reserved', 'extended']);
+      // The unit of the others was free when the later entry was made.
+      for (const state of ['reserved', 'reacquired', 'refunded', 'released'])
+        expect(adapt([later, fact(of(state), [], 9_500)], held()).kinds.slice(0, 2)).toEqual(['expired', 'reserved']);
+    });
+
+    it('expires no reservation before such a fact in a later chunk', () => {
+      const rows = known('reserved', 1_000, 9_000);
+      addHolds(rows.heldUntil, [decodeRecovered(fact(of('redeemed'), [], 9_500))]);
+      expect(adapt([reserved(OTHER, 9_400, 19_000)], rows).kinds).toEqual(['reserved']);
+    });
+
+    it('keeps the key of a claim whose row a fact without a key has made', () => {
+      const { entries } = adapt([fact(of('redeemed')), reserved(RESERVATION, 1_000, 9_000)], nothingKnown());
+      expect(entries.at(-1)).toMatchObject({ kind: 'answered', key: 'key-12345', answer: 'answer' });
+      const places = adapt([place('queued', true, ''), queued(4)], nothingKnown());
+      expect(places.entries).toMatchObject([
+        { kind: 'queued', key: '' },
+        { kind: 'answered', key: 'key-67890' },
+      ]);
     });
 
     it('gives back the units that were given back', () => {

@@ -14,7 +14,8 @@ import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
-import { type Adapted, adaptEntries, decodeRecovered, type Recovered, readKnownRows } from './adapt-recovered.js';
+import { type Adapted, adaptEntries } from './adapt-recovered.js';
+import { decodedOrNull, decodeRecovered, type Recovered, readKnownRows } from './known-rows.js';
 
 /** Entries in one transaction. It takes some tens of milliseconds. */
 const CHUNK = 500;
@@ -95,7 +96,8 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
 async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
   await deps.cursor.lockWrites(client);
   const decoded = raws.map(decodeRecovered);
-  const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
+  const known = await readKnownRows(client, decoded, deps.recovered);
+  const adapted: Adapted = adaptEntries(raws, decoded, known);
   const entries = await withCampaignTotals(client, adapted.entries);
   await writeProjection(client, projectEntries(entries));
   await insertEvents(client, eventsOf(entries));
@@ -181,14 +183,6 @@ async function reject(
 export function isContained(journalId: string, histories: readonly Beginning[]): boolean {
   const own = generationOf(journalId);
   return histories.every(({ generation, afterId }) => generation <= own || compareJournalIds(journalId, afterId) <= 0);
-}
-
-function decodedOrNull(raw: RawEntry): Recovered | null {
-  try {
-    return decodeRecovered(raw);
-  } catch {
-    return null;
-  }
 }
 
 function isRefusedChunk(error: unknown): error is Error {
