@@ -11,8 +11,8 @@ export type CarriedTerms = { kind: 'even' | 'no_campaign' } | { kind: 'carried';
 /**
  * Compares the terms of a campaign in Redis and Postgres. Later ones of Redis are copied to Postgres, because they are
  * in force: an API has died between Redis and the commit (api/admin/campaigns.ts), or Postgres was set back. The row is
- * locked first, so that this waits for the commit of an operator's open change. Afterwards Postgres has the terms of
- * every entry that was journaled before the call.
+ * locked, so that this waits for the commit of an operator's open change. Redis is read before, so that the lock waits
+ * for no other engine. Afterwards Postgres has the terms of every entry that was journaled before the call.
  * @param no of the campaign, without a bucket
  * @throws EngineUnavailable, also when the change stays open for longer than a statement of this pool may take
  */
@@ -22,14 +22,14 @@ export async function carryTerms(
   no: number,
   product: ProductId,
 ): Promise<CarriedTerms> {
+  const inForce = await copy.campaign(product);
   return database.transaction(async (client) => {
     const { rows } = await client.query<{ id: CampaignId; version: number; name: string }>(
-      'select campaign_id as id, terms_version as version, name from campaigns where no = $1 for no key update',
-      [no],
+      'select campaign_id as id, terms_version as version, name from campaigns where no = $1 and product_id = $2 for no key update',
+      [no, product],
     );
     const [row] = rows;
     if (!row) return { kind: 'no_campaign' };
-    const inForce = await copy.campaign(product);
     if (inForce?.no !== no || inForce.version <= row.version) return { kind: 'even' };
     await new RestoredCampaigns(client).raiseTerms({ no, version: row.version }, inForce);
     const { version } = inForce;
