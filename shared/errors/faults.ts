@@ -34,21 +34,26 @@ export class FencedOut extends Error {
 }
 
 /**
- * Postgres rejects an entry because it lacks a restock, or the campaign itself: it was set back. Persisting must stop
- * until `npm run reconcile -- --after-restore` has repaired Postgres.
+ * Postgres rejects an entry because it lacks a restock, the campaign itself or its terms. Persisting must stop until
+ * Postgres is repaired; `npm run reconcile -- --after-restore` does it if Postgres was set back.
  */
 export class PostgresBehind extends Error {
   override readonly name = 'PostgresBehind';
-  /** @param totals of the campaign on both sides; null = Postgres lacks the campaign */
+  /**
+   * @param totals of the campaign on both sides; null = Postgres lacks the campaign or its terms
+   * @param terms why Postgres did not take the terms that Redis has; null = it has them
+   */
   constructor(
     readonly productId: string,
     readonly totals: { redis: number; postgres: number } | null,
+    terms: Error | null = null,
   ) {
-    const lacking =
-      totals === null
+    const lacking = terms
+      ? `Postgres lacks the terms of ${productId} that Redis has: ${terms.message}`
+      : totals === null
         ? `Postgres lacks the campaign of ${productId}`
         : `Postgres lacks a restock of ${productId}: its total is ${totals.postgres}, that of Redis ${totals.redis}`;
-    super(`${lacking}; run npm run reconcile -- --after-restore`);
+    super(`${lacking}; run npm run reconcile -- --after-restore`, terms ? { cause: terms } : {});
   }
 }
 

@@ -287,6 +287,21 @@ describe('terms that Redis has and Postgres has not yet', () => {
     expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
     expect(await auditOf(campaign)).toEqual([]);
   });
+
+  test('Persist voids nothing while Postgres does not take the terms, and reports why', async () => {
+    const campaign = await store.openCampaign();
+    await campaign.amend({ perUserLimit: 2 });
+    const ids = [await campaign.take('ann'), await campaign.take('ann')];
+    await store.sql.query('alter table campaigns add constraint low_limit check (per_user_limit < 2) not valid');
+    try {
+      const behind = { name: 'PostgresBehind', message: expect.stringMatching(/lacks the terms of .*low_limit/) };
+      for (let times = 0; times < 2; times += 1) await expect(store.persist()).rejects.toMatchObject(behind);
+    } finally {
+      await store.sql.query('alter table campaigns drop constraint low_limit');
+    }
+    await store.persist();
+    expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
+  });
 });
 
 test('a recovery expires no reservation about which a later fact says that it was paid in time', async () => {

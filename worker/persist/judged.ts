@@ -1,7 +1,7 @@
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import { bucketOfNumber, campaignOfNumber } from '../../shared/domain/buckets.js';
 import type { CampaignNo, ProductId } from '../../shared/domain/ids.js';
-import { PostgresBehind } from '../../shared/errors/faults.js';
+import { ContractError, PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import { constraintOf, type Database, isRefusal } from '../../shared/postgres/pool.js';
 import { Journal } from '../../shared/redis/journal.js';
@@ -42,14 +42,19 @@ export class Judged {
    * Compares what a refusal depends on in Redis and Postgres. Terms that only Redis has are copied to Postgres, so that
    * Postgres can take the entry.
    * @param draining Redis is out of service until the entry is settled, so one of a campaign that Postgres lacks is too
-   * @throws PostgresBehind when Postgres lacks the campaign or a restock
+   * @throws PostgresBehind when Postgres lacks the campaign, a restock, or terms that it does not take
    */
   static async compare(deps: JudgedDeps, raw: RawEntry, error: Error, draining: boolean): Promise<Judged> {
     const constraint = constraintIn(error);
     const entry = decoded(raw);
     const product = entry && (await deps.sale.reader.productOf(numberOf(raw)));
     if (entry && product) {
-      const terms = await carryTerms(deps.database, deps.copy, campaignOfNumber(numberOf(raw)), product);
+      const terms = await carryTerms(deps.database, deps.copy, campaignOfNumber(numberOf(raw)), product).catch(
+        (cause: unknown) => {
+          // Under other terms than its own the entry could be voided wrongly, so it waits.
+          throw isRefusal(cause) || cause instanceof ContractError ? new PostgresBehind(product, null, cause) : cause;
+        },
+      );
       if (terms.kind === 'no_campaign' && !draining) throw new PostgresBehind(product, null);
       if (terms.kind === 'carried')
         deps.log.warn({ campaign: product, version: terms.version }, 'the terms in Redis were copied to Postgres');
