@@ -216,6 +216,33 @@ describe('what may be lost', () => {
     made.final.rejects.push({ journal_id: '1-1', fields: { reservation: 'reservation-of-anna' }, reason: 'taken' });
     expect(findings(made)).toEqual([]);
   });
+
+  it.each(['queued', 'acknowledged'])('is a place of an isolated process, if a reject of kind %s says so', (kind) => {
+    const made = new HandMade();
+    made.place(BEN, 1_000, 1);
+    made.final.tickets.length = 0;
+    made.final.lines.shop = [];
+    made.fault(900, 3_000);
+    made.event({ at: 950, what: 'redis-lost', mode: 'promoted' });
+    made.event({ at: 950, what: 'isolated', phase: 'begin', processes: ['api-1'] });
+    made.event({ at: 2_000, what: 'isolated', phase: 'end', processes: ['api-1'] });
+    expect(findings(made)).toContain('promises: an acknowledged place in line has no row');
+    made.final.rejects.push({ journal_id: '1-1', fields: { kind, of: 'place', user: BEN }, reason: 'taken' });
+    expect(findings(made)).toEqual([]);
+  });
+
+  it('is a refund, also if a living process acknowledged another one later', () => {
+    const made = new HandMade();
+    const { id } = made.unit(ANNA, 100, { status: 'refunded', payment_ref: 'p' });
+    made.confirm(id, 900);
+    made.refund(id, 1_000);
+    made.fault(900, 3_000);
+    made.event({ at: 1_500, what: 'down', how: 'kill', process: API });
+    made.event({ at: 2_000, what: 'redis-lost', mode: 'empty' });
+    for (const call of [made.confirm(id, 20_000), made.refund(id, 30_000)])
+      Object.assign(call, { api: 'api-2', process: 'api-2#1' });
+    expect(findings(made)).toEqual([]);
+  });
 });
 
 describe('the rule on keys', () => {

@@ -72,6 +72,11 @@ export class Facts {
     return (this.#byReservation.get(reservation) ?? []).filter((call) => call.kind === kind);
   }
 
+  /** Calls of this kind about the reservation of a call that began before it ended. */
+  attemptsAbout(reservation: string, { kind, end }: Call): Call[] {
+    return this.about(reservation, kind).filter(({ at }) => at <= end);
+  }
+
   /** All attempts with the key of an acknowledgement that began before the acknowledgement ended. */
   attemptsFor({ product, user, key, call }: Acknowledged): Call[] {
     return (this.attemptsOfKey.get(`${product} ${user} ${key}`) ?? []).filter(({ at }) => at <= call.end);
@@ -94,7 +99,10 @@ export class Facts {
   /** Whether a reject names the reservation, or the user of a place. */
   isRejected(reservation: string, user: string): boolean {
     return this.final.rejects.some(
-      ({ fields }) => fields.reservation === reservation || (fields.user === user && fields.kind === 'queued'),
+      ({ fields }) =>
+        fields.reservation === reservation ||
+        (fields.user === user &&
+          (fields.kind === 'queued' || (fields.kind === 'acknowledged' && fields.of === 'place'))),
     );
   }
 

@@ -14,7 +14,8 @@ export function reservationsEndOnce(facts: Facts): Violation[] {
     const released = facts.about(id, 'release').filter(({ status }) => status === 200);
     const refunded = facts.about(id, 'refund').filter(({ status }) => status === 200);
     const sure = (call: Call) =>
-      facts.losses.excuseOf(facts.about(id, call.kind), facts.durabilityOf(call.product, facts.dataOf(call))) === null;
+      facts.losses.excuseOf(facts.attemptsAbout(id, call), facts.durabilityOf(call.product, facts.dataOf(call))) ===
+      null;
     const found: Violation[] = [];
     const add = (what: string, first: Call | undefined, second: Call | undefined) => {
       if (first && second && sure(first) && sure(second))

@@ -106,7 +106,7 @@ function partsAreKept(facts: Facts, row: RedemptionRow): Violation[] {
 
 /** A call whose effect may be lost, and was noticed where that is demanded. */
 function mayBeLost(facts: Facts, row: RedemptionRow, call: Call): boolean {
-  const attempts = facts.about(row.redemption_id, call.kind).filter(({ at }) => at <= call.end);
+  const attempts = facts.attemptsAbout(row.redemption_id, call);
   const excuse = facts.losses.excuseOf(attempts, facts.durabilityOf(row.product_id, facts.dataOf(call)));
   return isExcused(facts, excuse, row.redemption_id, row.user_id);
 }
