@@ -91,13 +91,15 @@ export class Claims {
   }
 
   /**
-   * Keeps a promise that is acknowledged again, with its response under this key.
+   * Keeps a promise that is acknowledged again, with its response under this key. A durable response waits for its
+   * commit instead.
    * @throws EngineUnavailable if it cannot be read; the retry gets the response
    */
-  #rememberAgain(input: ReserveInput, outcome: Repeated): Promise<void> {
+  async #rememberAgain(input: ReserveInput, outcome: Repeated): Promise<void> {
+    if (outcome.durable) return;
     const answer = repeatedAnswer(input, outcome);
     const reservation = outcome.kind === 'waiting' ? outcome.reservationId : reservationIn(outcome.answer);
-    return this.calls.acknowledge(input.product, reservation, { user: input.user, key: input.key, answer });
+    await this.calls.acknowledge(input.product, reservation, { user: input.user, key: input.key, answer });
   }
 }
 

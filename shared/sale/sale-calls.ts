@@ -39,17 +39,17 @@ export class SaleCalls {
 
   /**
    * Does the same for a call whose response acknowledges a promise. A repetition appends nothing that contains the
-   * promise, so it is read and kept.
+   * promise, so it is read and kept. A durable response waits for the commit of the whole journal instead.
    * @throws EngineUnavailable if the promise cannot be read; then nothing may be acknowledged
    */
-  async keepAcknowledged<Outcome extends { kind: string; entries?: readonly string[] }>(
+  async keepAcknowledged<Outcome extends { kind: string; entries?: readonly string[]; durable?: boolean }>(
     product: ProductId,
     promise: { reservation: string; user: string },
     call: Promise<Outcome>,
   ): Promise<WithoutEntries<Outcome>> {
     const { entries, ...outcome } = await call;
     this.#remember(entries);
-    if (entries?.every(isFurtherPayment)) {
+    if (!outcome.durable && entries?.every(isFurtherPayment)) {
       await this.acknowledge(product, promise.reservation, { user: promise.user, key: '', answer: '' });
     }
     return outcome as WithoutEntries<Outcome>;
