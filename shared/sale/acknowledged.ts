@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { RawEntry } from '../contracts/journal.js';
 import { campaignOfNumber } from '../domain/buckets.js';
 import { ContractError } from '../errors/faults.js';
@@ -39,16 +40,21 @@ export type Acknowledged = {
  * that its key is not lost.
  */
 export function factName({ reservation }: FoundPromise, { key }: KeyedResponse): string {
-  return `${reservation} ${key}`;
+  // The name becomes part of an id, which outlives the erasure of a user.
+  return key === ''
+    ? reservation
+    : `${reservation} ${createHash('sha256').update(key).digest('base64url').slice(0, 16)}`;
 }
 
 /** Makes the entry that a process keeps. @param journalId the last id of the journal, and the name of the fact */
 export function acknowledgedEntry(
   journalId: string,
   found: FoundPromise,
-  { user, key, answer }: KeyedResponse,
+  { user: caller, key, answer }: KeyedResponse,
 ): RawEntry {
   const { kind: of, no, atMs, reservation, record, stacking } = found;
+  // An erasure finds the fact by its user.
+  const user = of === 'reservation' ? decodeReservation(record).user : caller;
   const more = found.kind === 'place' ? { waiting: found.isWaiting ? '1' : '0' } : { payments: found.payments };
   const fields = { kind: 'acknowledged', of, no, at: String(atMs), reservation, user, record, stacking, key, answer };
   return { journalId, fields: { ...fields, ...more } };

@@ -239,6 +239,21 @@ test('a durable response waits for its commit, so its repetition is neither read
   expect([reads(), facts()]).toEqual([0, []]);
 });
 
+test('a fact is found by its user, and its id does not contain the key', async () => {
+  const campaign = await open({ totalLimit: 2, perUserLimit: 9 });
+  const key = newKey();
+  for (let times = 0; times < 2; times += 1) await campaign.checkout('ann', { key });
+  const id = String((await campaign.person('ann'))?.reservation);
+  for (let times = 0; times < 2; times += 1) await campaign.confirm(id, 'pay-1');
+  const kept = everything().filter(({ fields }) => fields.kind === 'acknowledged');
+  expect(kept.map(({ fields }) => [fields.user, fields.key])).toEqual([
+    ['ann', key],
+    ['ann', ''],
+  ]);
+  expect(kept.filter(({ journalId }) => journalId.includes(key))).toEqual([]);
+  expect(new Set(kept.map(({ journalId }) => journalId)).size).toBe(2);
+});
+
 test('a release and an extension are kept when they are repeated', async () => {
   const campaign = await open({ totalLimit: 2, perUserLimit: 9 });
   const [released, extended] = [await campaign.take('ann'), await campaign.take('bob')];
