@@ -261,31 +261,51 @@ describe('terms that Redis has and Postgres has not yet', () => {
     expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
   });
 
-  test('Persist waits for a change that an operator has not committed yet, and writes no terms of its own', async () => {
-    const campaign = await store.openCampaign();
+  /** Raises the limit in a change of an operator, who commits it when the work waits for it. */
+  async function raiseDuring(campaign: TestCampaign, work: () => Promise<unknown>): Promise<void> {
     const operator = new pg.Client({ connectionString: store.url });
     await operator.connect();
-    const ids = [await campaign.take('ann')];
-    // Its row changes the counters of the campaign, so it would wait for the operator itself.
-    await store.persist();
     try {
       await operator.query('begin');
       const change = 'update campaigns set per_user_limit = 2, terms_version = 2 where campaign_id = $1';
       await operator.query(change, [campaign.terms.id]);
       await campaign.amend({ perUserLimit: 2 });
-      ids.push(await campaign.take('ann'));
-      const persisted = store.persist();
+      const done = work();
       const waits = `select 1 from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update'`;
-      await until('Persist waits', async () => (await store.sql.query(waits)).rowCount === 1);
+      await until('the work waits', async () => (await store.sql.query(waits)).rowCount === 1);
       await operator.query('commit');
-      await persisted;
+      await done;
     } finally {
       await operator.end();
     }
+  }
+
+  test('Persist waits for a change that an operator has not committed yet, and writes no terms of its own', async () => {
+    const campaign = await store.openCampaign();
+    const ids = [await campaign.take('ann')];
+    // Its row changes the counters of the campaign, so it would wait for the operator itself.
+    await store.persist();
+    await raiseDuring(campaign, async () => {
+      ids.push(await campaign.take('ann'));
+      await store.persist();
+    });
     expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
     expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
     expect(await auditOf(campaign)).toEqual([]);
+  });
+
+  test('a recovery waits for such a change before it voids what Redis had lost', async () => {
+    const campaign = await store.openCampaign();
+    const ids = [await campaign.take('ann')];
+    await store.persist();
+    await raiseDuring(campaign, async () => {
+      ids.push(await campaign.take('ann'));
+      const lost = await sale.journal.read(await store.cursor.read(), 10);
+      expect(await store.recover(lost)).toMatchObject({ applied: 1, rejected: 0 });
+    });
+    await store.persist();
+    expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
   });
 
   test('Persist voids nothing while Postgres does not take the terms, and reports why', async () => {

@@ -68,7 +68,13 @@ type Chunk =
   | { kind: 'refused'; entries: number }
   | { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
 
-async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginning[], size: number): Promise<Chunk> {
+/** @param isSettled whether the terms of the campaign of the next entry are committed */
+async function applyChunk(
+  deps: ApplyRecoveredDeps,
+  histories: readonly Beginning[],
+  size: number,
+  isSettled = false,
+): Promise<Chunk> {
   let raws: RawEntry[] = [];
   try {
     return await deps.database.transaction(async (client) => {
@@ -89,7 +95,11 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
     if (!isRefusedChunk(error)) throw error;
     const [alone] = raws;
     if (raws.length > 1 || !alone) return { kind: 'refused', entries: raws.length };
-    return rejectAlone(deps, alone, error);
+    const entry = decodedOrNull(alone);
+    if (isSettled || !entry || !isRefusal(error)) return rejectAlone(deps, alone, error);
+    // The lock waits for the commit of an operator's open change, whose terms may allow the entry.
+    await deps.database.query('select 1 from campaigns where no = $1 for no key update', [entry.no]);
+    return applyChunk(deps, histories, 1, true);
   }
 }
 
