@@ -39,7 +39,7 @@ export type WorkerShard = Shard & {
   filler: SaleStore;
   /** Whether a campaign, or a bucket of it, is in this shard. */
   has: (product: ProductId) => boolean;
-  /** The same of a campaign as Postgres has it now; false while Redis knows of places that this process does not. */
+  /** The same of a campaign as Postgres has it now; false while Postgres lacks places that it had. */
   isHere: (campaign: StoredCampaign) => boolean;
 };
 
@@ -116,7 +116,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
       commitsWaiting: 0,
     });
     const has = (product: ProductId) => map.bucketIn(product, index) !== null;
-    const isHere = (campaign: StoredCampaign) => !map.isBehind && map.isIn(campaign, index);
+    const isHere = (campaign: StoredCampaign) => !map.isSetBack && map.isIn(campaign, index);
     return { ...shard, ...createSaleStores(config, database, shard), has, isHere };
   });
   const shards = new Shards(all, map);

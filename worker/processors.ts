@@ -5,6 +5,7 @@ import type { ProductId } from '../shared/domain/ids.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { readSharding } from '../shared/postgres/installation.js';
 import { PaymentEventsTable } from '../shared/postgres/payment-events.js';
 import { PushSubscriptions } from '../shared/postgres/push-subscriptions.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
@@ -119,6 +120,8 @@ function createSchedule({ database, shards }: Core, { preheat }: Refilling): () 
   const copies = shards.all.map(({ commands }) => new SaleCopy(commands));
   return async () => {
     const live = await campaigns.live();
+    // After the rows: if Postgres was set back, they do not say where campaigns are.
+    if (shards.all.length > 1) shards.map.replace(await readSharding(database));
     await inEachShard(shards.all, ({ index, sale, has, isHere, clock, log }) =>
       keepSchedule({
         copy: at(copies, index),

@@ -111,7 +111,7 @@ async function move(product: string, index: number): Promise<void> {
   await moveCampaign(campaign, {
     processId: core.name,
     shards: installed,
-    seen: () => core.shards.map.seen,
+    seen: () => core.shards.map.latest,
     from: {
       giveAway: (one, steps) => taken.giveAway(one, steps),
       histories: from.histories,

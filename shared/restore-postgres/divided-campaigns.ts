@@ -78,7 +78,7 @@ export class DividedCampaigns {
     for (const { state, home, newest, need, total, totals } of this.plans) {
       const { no, status } = home.copy;
       if (state.row === null) {
-        await this.#campaigns.create({ ...newest, status, total });
+        await this.#campaigns.create({ ...newest, status, total }, home.shard);
         if (need.codes) await this.#campaigns.raiseCodes(no, need.codes.redis);
         await this.#buckets.create(no, home.shard, totals);
         continue;

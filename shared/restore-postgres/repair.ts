@@ -152,7 +152,8 @@ export class Repair {
   }
 
   async #writeTerms({ copy, row, need }: CampaignPlan): Promise<void> {
-    if (!row) await this.#campaigns.create(copy);
+    const { cursor } = this.deps;
+    if (!row) await this.#campaigns.create(copy, cursor.hasOthers ? cursor.shard : null);
     else if (need.terms) await this.#campaigns.raiseTerms(row, copy);
     if (need.codes) await this.#campaigns.raiseCodes(copy.no, copy.codes);
     if (row && need.total && (copy.total === null || copy.total > Number(row.total))) {

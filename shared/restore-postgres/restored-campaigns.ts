@@ -59,8 +59,9 @@ export class RestoredCampaigns {
    * Creates a campaign again with its number. Without details, its name, discount, code, time zone and rules are lost.
    * If it had an audience, it then admits no user until an operator sets the audience again. The trigger on `campaigns`
    * writes its terms.
+   * @param shard that has it; null = there is one shard
    */
-  async create(terms: KnownTerms): Promise<void> {
+  async create(terms: KnownTerms, shard: number | null): Promise<void> {
     const { details } = terms;
     const rules = details?.rules ?? {
       ...(terms.requireToken ? { require_token: true } : {}),
@@ -69,10 +70,10 @@ export class RestoredCampaigns {
     const id = details?.id ?? uuidv7();
     const columns = termColumns({ name: terms.product, timeZone: 'UTC', discount: null, ...details, ...terms.terms });
     await this.client.query(
-      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version,
+      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version, shard,
          ${columns.map(({ column }) => column).join(', ')})
        overriding system value
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${columns.map((_, i) => `$${i + 10}`).join(', ')})`,
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${columns.map((_, i) => `$${i + 11}`).join(', ')})`,
       [
         id,
         terms.no,
@@ -83,6 +84,7 @@ export class RestoredCampaigns {
         JSON.stringify(rules),
         details?.code ?? null,
         terms.version,
+        shard,
         ...columns.map(({ value }) => value),
       ],
     );

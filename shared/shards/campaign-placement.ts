@@ -38,7 +38,7 @@ export class CampaignPlacement {
    */
   async place(client: Queryable, product: ProductId, buckets = 1): Promise<number | null> {
     const { map } = this.deps;
-    await lockShards(client, map.count, map.count > 1 ? map.seen : 0);
+    await lockShards(client, map.count, map.count > 1 ? map.latest : 0);
     if (map.count === 1) return null;
     if (buckets > 1) return moveCampaign(client, product, map.shardOf(product, FIRST_BUCKET));
     const { rows } = await client.query<{ product_id: ProductId; shard: number | null }>(

@@ -32,7 +32,7 @@ test('a map is not current once a shard has shown a later version, until it is r
   map.compared(0, performance.now());
   map.sees(9);
   map.sees(3);
-  expect([map.isBehind, map.seen]).toEqual([true, 9]);
+  expect([map.isBehind, map.latest]).toEqual([true, 9]);
   expect(() => map.assertNowhere(product)).toThrow('not known in which shards');
   map.replace(placed(9));
   map.compared(9, performance.now());
@@ -61,6 +61,19 @@ test('a campaign that was placed is never taken for one that does not exist: it 
     false,
     true,
   ]);
+});
+
+test('a process that ran through does not take the rows of a Postgres that was set back for true', () => {
+  const map = new ShardMap(4);
+  map.replace(placed(9, [[product, OTHER]]));
+  map.sees(9);
+  map.compared(9, performance.now());
+  expect([map.isSetBack, map.isBehind]).toEqual([false, false]);
+  map.compared(4, performance.now());
+  expect([map.isSetBack, map.isBehind, map.shardOf(product, 0)]).toEqual([true, false, OTHER]);
+  expect(map.agreesWith(at(OTHER))).toBe(false);
+  map.replace(placed(10, [[product, OTHER]]));
+  expect([map.isSetBack, map.agreesWith(at(OTHER))]).toEqual([false, true]);
 });
 
 test('one shard has every campaign', () => {

@@ -21,6 +21,8 @@ export class ShardMap {
   #version = 0;
   /** The latest version that a shard of Redis has shown. */
   #seen = 0;
+  /** The version that Postgres had last. */
+  #found = 0;
   /** When Postgres had no later version, in ms of `performance.now`. */
   #comparedAt = Number.NEGATIVE_INFINITY;
   readonly #listeners: (() => void)[] = [];
@@ -32,9 +34,9 @@ export class ShardMap {
     return this.#version;
   }
 
-  /** The latest version that a shard of Redis has shown. If Postgres has an earlier one, it was set back. */
-  get seen(): number {
-    return this.#seen;
+  /** The latest version that this process has read, or a shard of Redis has shown. */
+  get latest(): number {
+    return Math.max(this.#version, this.#seen);
   }
 
   /** Takes the version that a shard of Redis has. */
@@ -44,7 +46,16 @@ export class ShardMap {
 
   /** Takes the version that Postgres had at that moment, in ms of `performance.now`. */
   compared(version: number, atMs: number): void {
+    this.#found = version;
     if (version <= this.#version) this.#comparedAt = Math.max(this.#comparedAt, atMs);
+  }
+
+  /**
+   * Whether Postgres lacks places that this process or Redis knows of: it was set back, or has yet to be read. Then its
+   * rows do not say where campaigns are.
+   */
+  get isSetBack(): boolean {
+    return this.count > 1 && this.#found < Math.max(this.#version, this.#seen);
   }
 
   /** Whether the map lacks places that Redis knows of: this process has yet to read them, or Postgres was set back. */
@@ -81,7 +92,7 @@ export class ShardMap {
   agreesWith({ productId, shard, buckets }: Placed): boolean {
     if (this.count === 1) return true;
     const home = shard ?? shardOfProduct(productId, this.count);
-    return !this.isBehind && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;
+    return !this.isSetBack && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;
   }
 
   /** @param bucket of a divided campaign; other campaigns have only bucket 0 */
@@ -117,7 +128,9 @@ export class ShardMap {
     return this.#divided.get(product)?.id ?? null;
   }
 
+  /** Takes the map that Postgres has. */
   replace({ version, moved, buckets }: Pick<Sharding, 'version' | 'moved' | 'buckets'>): void {
+    this.#found = version;
     // Several shards read it at once, so an older state may arrive later.
     if (version < this.#version) return;
     this.#moved = moved;

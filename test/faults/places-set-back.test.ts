@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -12,7 +12,7 @@ import { EngineProxy } from '../harness/proxy.js';
 import { ADMIN_SECRET, SERVICE_SECRET } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
-import { Stage } from './stage.js';
+import { copyFolder, Stage } from './stage.js';
 
 /**
  * Where campaigns are, and how many shards there are, when Postgres loses it: it is set back to a backup, or a process
@@ -23,18 +23,6 @@ const UNITS = 20;
 const stage = await Stage.set({ SHARDS: String(SHARDS) }, { onServer: true });
 const folder = join(stage.folder, 'postgres');
 const backup = join(stage.folder, 'backup');
-
-async function withoutPostgres(work: () => void): Promise<void> {
-  stage.postgres.kill('SIGINT');
-  await stage.postgres.exited;
-  work();
-  await stage.startPostgres();
-}
-
-function copy(from: string, to: string): void {
-  execFileSync('rm', ['-rf', to]);
-  execFileSync('cp', ['-a', from, to]);
-}
 
 /** Stops all processes while `work` changes Postgres, and starts one API and one worker. */
 async function restart(work: () => Promise<void> | void, env: NodeJS.ProcessEnv = {}): Promise<void> {
@@ -166,7 +154,7 @@ test('Postgres was set back to before a move', async () => {
   const product = await open(false);
   const buyers = await buy(product, 5);
   await persisted(product, 5);
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   await stage.ready();
   expect(await reshard('--campaign', product, '--to-shard', String(1 - (await shardOf(product))))).toMatchObject({
     code: 0,
@@ -176,7 +164,7 @@ test('Postgres was set back to before a move', async () => {
   await until('it is paid', async () => (await new PaymentService(stage.url).confirm(paid.reservation)).status === 200);
   await persisted(product, 10);
   await keptInRedis();
-  await restart(() => withoutPostgres(() => copy(backup, folder)));
+  await restart(() => stage.withoutPostgres(() => copyFolder(backup, folder)));
   await expectNothingUntrue(buyers, paid);
   const dry = await repair('--dry-run');
   expect(dry).toMatchObject({ code: 1, out: expect.stringContaining(`campaign ${product}\n  shard: `) });
@@ -186,7 +174,7 @@ test('Postgres was set back to before a move', async () => {
 });
 
 test('Postgres was set back to before a campaign was placed beside its hash', async () => {
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   await until('a campaign is opened', () =>
     stage.openCampaign().then(
       () => true,
@@ -199,7 +187,7 @@ test('Postgres was set back to before a campaign was placed beside its hash', as
   expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
   await persisted(product, 5);
   await keptInRedis();
-  await restart(() => withoutPostgres(() => copy(backup, folder)));
+  await restart(() => stage.withoutPostgres(() => copyFolder(backup, folder)));
   await expectNothingUntrue(buyers, paid);
   // An operator cannot create it again beside the one that is lost, nor any other one.
   const created = await sendOnce(`${stage.url}/admin/campaigns`, {
@@ -288,7 +276,7 @@ test('a shard that was out of service when Postgres was set back keeps what it h
   const from = await shardOf(product);
   const buyers = await buy(product, 3);
   await persisted(product, 3);
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   await stage.ready();
   expect(await reshard('--campaign', product, '--to-shard', String(1 - from))).toMatchObject({ code: 0 });
   buyers.push(...(await buy(product, 3)));
@@ -297,7 +285,7 @@ test('a shard that was out of service when Postgres was set back keeps what it h
   await persisted(product, 6);
   await keptInRedis();
   await restart(async () => {
-    await withoutPostgres(() => copy(backup, folder));
+    await stage.withoutPostgres(() => copyFolder(backup, folder));
     // A worker that was killed while it filled the shard has left it so.
     await stage.connectToRedis().del(`${shardPrefix(1 - from, SHARDS, false)}${keys.epoch}`);
   });
@@ -306,6 +294,47 @@ test('a shard that was out of service when Postgres was set back keeps what it h
   await expectRepaired(product);
   await expectAllKept(product, buyers, paid);
   expect(await shardOf(product)).toBe(1 - from);
+});
+
+test('processes that run through load no second copy of a campaign whose place Postgres has lost', async () => {
+  const old = await open(false);
+  const from = await shardOf(old);
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
+  await stage.ready();
+  await until('a campaign is opened', () =>
+    stage.openCampaign().then(
+      () => true,
+      () => false,
+    ),
+  );
+  const placed = await open(true);
+  const buyers = await buy(placed, 3);
+  expect(await reshard('--campaign', old, '--to-shard', String(1 - from))).toMatchObject({ code: 0 });
+  const others = await buy(old, 3);
+  await persisted(placed, 3);
+  await persisted(old, 3);
+  await keptInRedis();
+  const redis = stage.connectToRedis();
+  const places = async () => [
+    ...(await redis.keys(`*{${placed}}:campaign`)),
+    ...(await redis.keys(`*{${old}}:campaign`)),
+  ];
+  const proven = await places();
+  expect(proven.length).toBe(2);
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
+  const looked = async () => {
+    const [job] = await redis.keys('*:sweeps:schedule');
+    return job ? await redis.hget(job, 'processedOn') : null;
+  };
+  for (let round = 0; round < 3; round += 1) {
+    const before = await looked();
+    await until('the schedule has looked', async () => (await looked()) !== before);
+  }
+  expect(await places()).toEqual(proven);
+  await expectRepaired(placed);
+  await expectAllKept(placed, buyers, buyers[0] as Buyer);
+  await expectAllKept(old, others, others[0] as Buyer);
+  expect(await places()).toEqual(proven);
 });
 
 test('an API that is cut off from Postgres never says that a campaign does not exist', async () => {
@@ -339,7 +368,7 @@ test('Postgres was set back to before the number of shards changed, and the oper
   const product = await open(false);
   const buyers = await buy(product, 5);
   await persisted(product, 5);
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   await stage.ready();
   await Promise.all(stage.workers.map((worker) => worker.stop()));
   await until('no worker counts as running', async () => {
@@ -356,7 +385,7 @@ test('Postgres was set back to before the number of shards changed, and the oper
   expect((await new PaymentService(stage.url).confirm(paid.reservation)).status).toBe(200);
   await persisted(product, 10);
   await keptInRedis();
-  await restart(() => withoutPostgres(() => copy(backup, folder)), { SHARDS: String(SHARDS) });
+  await restart(() => stage.withoutPostgres(() => copyFolder(backup, folder)), { SHARDS: String(SHARDS) });
   for (const buyer of buyers.slice(0, 2)) expect((await repeat(buyer)).status).toBe(503);
   expect((await confirmOnce(paid.reservation)).status).toBe(503);
   const ready = (await (await fetch(`${stage.url}/readyz`)).json()) as object;

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -7,25 +7,11 @@ import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
-import { Stage } from './stage.js';
+import { copyFolder, Stage } from './stage.js';
 
 const stage = await Stage.set();
 const folder = join(stage.folder, 'postgres');
 const backup = join(stage.folder, 'backup');
-
-/** Copies the data directory while Postgres does not run, or puts the copy back. */
-async function withoutPostgres(work: () => void): Promise<void> {
-  stage.postgres.kill('SIGINT');
-  await stage.postgres.exited;
-  work();
-  await stage.startPostgres();
-}
-
-/** With the permissions that Postgres asks for. */
-function copy(from: string, to: string): void {
-  execFileSync('rm', ['-rf', to]);
-  execFileSync('cp', ['-a', from, to]);
-}
 
 /** Runs the command as an operator does. @param killAfterMs null = it may end by itself */
 async function reconcile(
@@ -67,7 +53,7 @@ test('a Postgres whose data directory was set back is made whole while the sale 
   await buy(3);
   const committed = async () => (await stage.query('select last_id from journal_cursor'))[0]?.last_id;
   await until('the sale runs', () => crowd.completed.length >= 100);
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   const at = await committed();
   const once = { 'idempotency-key': 'four-more-of-the-small' };
   const restock = () => operator.call('POST', `/admin/campaigns/${small}/stock`, { delta: 4 }, once);
@@ -84,7 +70,7 @@ test('a Postgres whose data directory was set back is made whole while the sale 
     const rows = await stage.query("select 1 from redemptions where status = 'redeemed'");
     return rows.length >= 2;
   });
-  await withoutPostgres(() => copy(backup, folder));
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
   const met = crowd.completed.length;
   await until('people buy while Postgres lacks the past', () => crowd.completed.length >= met + 50);
 
@@ -117,7 +103,7 @@ test('a Postgres whose data directory was set back is made whole while the sale 
 test('a campaign that Postgres lost still sells, and operators get 503 about it until the repair', async () => {
   const operator = new Operator(stage.url);
   const unknown = 'no-such-campaign';
-  await withoutPostgres(() => copy(folder, backup));
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
   const opened = async () => {
     try {
       return await stage.openCampaign({ total_limit: 5, hold_seconds: 600 });
@@ -132,7 +118,7 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
   });
   const restock = () => operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 1 });
   const read = (name: string) => operator.call('GET', `/admin/campaigns/${name}`);
-  await withoutPostgres(() => copy(backup, folder));
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
   await until('Postgres is back', async () => (await read(unknown)).status === 404);
   for (const answer of [await read(product), await restock()]) expectProblem(answer, 503, 'temporarily_unavailable');
   // Neither the product nor the number of the lost campaign is used again.

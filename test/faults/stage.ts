@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -128,6 +129,14 @@ export class Stage {
     if (this.#pooler) await untilServed(this.#pooler.url);
   }
 
+  /** Stops Postgres, for example to copy its data, and starts it again. */
+  async withoutPostgres(work: () => void): Promise<void> {
+    this.postgres.kill('SIGINT');
+    await this.postgres.exited;
+    work();
+    await this.startPostgres();
+  }
+
   async #startCluster(): Promise<void> {
     const extraArgs = ['--appendfsync', 'always'];
     const cluster = await RedisCluster.start({ nodeTimeoutMs: NO_FAILOVER_MS, extraArgs });
@@ -223,6 +232,12 @@ export class Stage {
       await client.end();
     }
   }
+}
+
+/** Copies a data directory with the permissions that Postgres asks for. */
+export function copyFolder(from: string, to: string): void {
+  execFileSync('rm', ['-rf', to]);
+  execFileSync('cp', ['-a', from, to]);
 }
 
 /** A pooler that could not connect refuses clients until it tries again (`server_login_retry`). */

@@ -49,7 +49,7 @@ export class PlannedOutages {
       }
       await deps.places.refresh();
       const campaign = await deps.campaigns.find(productId);
-      if (!campaign || !deps.places.isIn(campaign) || deps.places.isBehind())
+      if (!campaign || !deps.places.isIn(campaign) || deps.places.isSetBack())
         throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
       deps.log.warn({ campaign: productId, reason }, 'a campaign is refilled from Postgres');
       const token = tokenOf(deps.processId, epoch.generation);
@@ -78,7 +78,7 @@ export class PlannedOutages {
         throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
       const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
       const token = tokenOf(deps.processId, generation);
-      await this.#takeOutOfService(token);
+      const lastId = await this.#takeOutOfService(token);
       try {
         assertHeld();
         await this.#recordAs({ generation, server }, epoch.generation, record);
@@ -97,6 +97,9 @@ export class PlannedOutages {
       await learned();
       assertHeld();
       await deps.fill.begin(token);
+      const after = await lookAt(deps);
+      if (after.server !== server || after.journal.lastId !== lastId)
+        throw new LockLost('another Redis has taken over the old shard; a worker recovers it');
       await deps.fill.end(token, { generation, server });
       await deps.histories.open(generation);
       await deps.watch.beat();
@@ -148,10 +151,13 @@ export class PlannedOutages {
     return retired;
   }
 
-  async #takeOutOfService(token: string): Promise<void> {
+  /** @returns the last entry of the journal, which Postgres has */
+  async #takeOutOfService(token: string): Promise<string> {
     const { fill, drain, journal } = this.deps;
     await fill.begin(token);
     // No unit changes from here on, so the journal is complete now.
-    await drain((await journal.position()).lastId);
+    const { lastId } = await journal.position();
+    await drain(lastId);
+    return lastId;
   }
 }

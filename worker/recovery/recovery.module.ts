@@ -78,7 +78,7 @@ export function createRecovery(
     campaigns,
     places: {
       installation: () => ({ shards: config.shards, version: shards.map.version }),
-      isBehind: () => shards.map.isBehind,
+      isSetBack: () => shards.map.isSetBack,
       refresh: async () => shards.map.replace(await readSharding(database)),
       isIn: (campaign) => shards.map.isIn(campaign, index),
       elsewhere: (products) => elsewhere(shards.all, index, products),

@@ -59,8 +59,8 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
 export type Places = {
   /** SHARDS, and the latest version of the map that this process has read from Postgres. */
   installation: () => Installation;
-  /** Whether Redis knows of places that the map lacks: it is to be read, or Postgres was set back. */
-  isBehind: () => boolean;
+  /** Whether Postgres lacks places that this process or Redis knows of. */
+  isSetBack: () => boolean;
   /** Reads the map from Postgres. */
   refresh: () => Promise<void>;
   /** Whether a campaign as Postgres has it now is in this shard. */
@@ -168,6 +168,8 @@ export class Recovery {
       : diagnose(look);
     // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
+    // Before the history begins, because it may have to wait for another shard.
+    const elsewhere = diagnosis.intact ? new Set<ProductId>() : await this.#elsewhere();
     const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
@@ -181,7 +183,7 @@ export class Recovery {
     assertHeld();
     // If Postgres was set back, an operator repairs it first. The entries wait until then.
     const missing = !diagnosis.behind && (await deps.recovered.hasPending());
-    const keepsAll = diagnosis.intact && !missing && !inUse && (await this.#moved(diagnosis.behind)).length === 0;
+    const keepsAll = diagnosis.intact && !missing && !inUse && (await this.#moved(diagnosis.behind)).size === 0;
     if (keepsAll && look.epoch !== null) {
       const { kind } = await deps.fill.beginHistory(look.epoch, epoch, lastId);
       if (kind !== 'begun')
@@ -197,9 +199,11 @@ export class Recovery {
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
         : null;
       await this.#reportElsewhere(applied?.campaigns);
-      for (const [no, product] of await this.#moved(diagnosis.behind))
-        await deps.fill.removeCampaign(token, no, product);
-      const all = await this.#toRestore();
+      const moved = await this.#moved(diagnosis.behind);
+      for (const [no, product] of await deps.sale.reader.directory())
+        if (moved.has(product) || elsewhere.has(product)) await deps.fill.removeCampaign(token, no, product);
+      const here = (await deps.campaigns.toRestore()).filter(deps.places.isIn);
+      const all = here.filter(({ productId }) => !elsewhere.has(productId));
       const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
@@ -234,35 +238,39 @@ export class Recovery {
    * never opened had removed them, or Redis was restored from an older snapshot.
    * @param behind whether Postgres was set back. Then Redis knows better where campaigns are
    */
-  async #moved(behind: boolean): Promise<[no: number, product: ProductId][]> {
+  async #moved(behind: boolean): Promise<ReadonlySet<ProductId>> {
     const { campaigns, places, sale } = this.deps;
-    if (behind || places.installation().shards === 1) return [];
+    if (behind || places.installation().shards === 1) return new Set();
     // In this order: Postgres has the place of each campaign that was loaded.
-    const here = [...(await sale.reader.directory())];
-    const elsewhere = (await campaigns.toRestore()).filter((campaign) => !places.isIn(campaign));
-    const moved = new Set(elsewhere.map(({ productId }) => productId));
+    const here = new Set((await sale.reader.directory()).values());
+    const others = (await campaigns.toRestore()).filter((campaign) => !places.isIn(campaign));
     await places.refresh();
-    return places.isBehind() ? [] : here.filter(([, product]) => moved.has(product));
-  }
-
-  /** The campaigns of this shard. If Postgres was set back, those that another shard has are not here. */
-  async #toRestore(): Promise<StoredCampaign[]> {
-    const { campaigns, places } = this.deps;
-    const here = (await campaigns.toRestore()).filter(places.isIn);
-    await places.refresh();
-    if (!places.isBehind()) return here;
-    const elsewhere = await places.elsewhere(here.map(({ productId }) => productId));
-    return here.filter(({ productId }) => !elsewhere.has(productId));
+    if (places.isSetBack()) return new Set();
+    return new Set(others.map(({ productId }) => productId).filter((product) => here.has(product)));
   }
 
   /**
-   * Waits until every live process has the map of this one. A move that was killed has not waited for that, and
+   * The campaigns that Postgres has in this shard, and that another shard has, because Postgres was set back. A divided
+   * campaign is in several.
+   * @throws EngineUnavailable when a shard cannot be asked
+   */
+  async #elsewhere(): Promise<ReadonlySet<ProductId>> {
+    const { campaigns, places } = this.deps;
+    const here = (await campaigns.toRestore()).filter((campaign) => campaign.buckets === 1 && places.isIn(campaign));
+    await places.refresh();
+    return places.isSetBack() ? places.elsewhere(here.map(({ productId }) => productId)) : new Set<ProductId>();
+  }
+
+  /**
+   * Waits until every live process has the map of Postgres. A move that was killed has not waited for that, and
    * processes would look here for the campaign that has moved.
    */
   async #untilAllKnowMap(assertHeld: () => void): Promise<void> {
-    const { places, histories, processId, watch } = this.deps;
-    const { version } = places.installation();
-    while (!(await histories.allKnowMap(version, processId, watch.aliveMs))) {
+    const { histories, processId, watch } = this.deps;
+    for (;;) {
+      // Of Postgres: this process may have a later one, which others cannot read since Postgres was set back.
+      const { mapVersion } = await watch.beat();
+      if (await histories.allKnowMap(mapVersion, processId, watch.aliveMs)) return;
       await sleep(LOOK_SOON_MS);
       assertHeld();
     }

@@ -16,7 +16,7 @@ export type MoveDeps = {
   processId: string;
   /** The number of shards. */
   shards: number;
-  /** The latest version of the map that Redis has shown. */
+  /** The latest version of the map that this process or Redis knows. */
   seen: () => number;
   from: {
     giveAway: (campaign: StoredCampaign, steps: Steps) => Promise<void>;
