@@ -13,6 +13,7 @@ const TICK_MS = 250;
 /** How often the page requests the sale while it follows no standing; spread by a quarter in both directions. */
 const LOOK_EVERY_MS = 20_000;
 const LOOK_SOON_MS = 2_000;
+const TRIES_WHILE_TAKEN_BACK = 5;
 /** The device token is requested within this time before the start, which saves a call at the start. */
 const PREPARE_MS = 15_000;
 /** How often a screen reader announces the place at most. The first places are announced at once. */
@@ -42,6 +43,7 @@ const state: PageState = {
 /** Pages to pay that were opened, so that a return to this page does not open them again. */
 const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;
+let lookSoon = 0;
 let refusedAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
@@ -53,7 +55,10 @@ sale.on('change', onChange);
 sale.on('queued', () => notifications.placed().catch(notNotified));
 sale.on('connection', (connection) => {
   // The sale may have been paused while there was no socket.
-  if (connection === 'live') lookAtSale();
+  if (connection === 'live') {
+    lookAtSale();
+    lookSoonAgain();
+  }
   show();
 });
 sale.on('paused', () => setStatus('paused'));
@@ -114,8 +119,21 @@ function keepAddressInLinks(): void {
 async function buy(): Promise<void> {
   signals.unlock();
   await during(async () => {
-    await sale.attempt();
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await sale.attempt();
+        return;
+      } catch (error) {
+        if (!isTakenBackSoon(error) || tries === TRIES_WHILE_TAKEN_BACK) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+      }
+    }
   });
+}
+
+/** The time to pay is over, but the server has yet to take back the unit, which counts until then. */
+function isTakenBackSoon(error: unknown): boolean {
+  return error instanceof Refusal && error.code === 'already_redeemed' && state.standing?.status === 'expired';
 }
 
 async function goOn(): Promise<void> {
@@ -227,8 +245,16 @@ async function lookAtSale(): Promise<void> {
   show();
 }
 
+/** Looks when no cache has data from before this moment any more. The shoppers of a sale do so within some seconds. */
+function lookSoonAgain(): void {
+  clearTimeout(lookSoon);
+  lookSoon = window.setTimeout(lookAtSale, LOOK_SOON_MS * (1 + 3 * Math.random()));
+}
+
 function setStatus(status: 'open' | 'paused'): void {
   if (state.campaign) state.campaign = { ...state.campaign, status };
+  // A response from before may be on its way, and would replace it.
+  lookSoonAgain();
   if (state.standing) speak(viewOf(state, sale.now(), words).detail);
   show();
 }

@@ -402,9 +402,18 @@ inBrowser('the page of a sale', () => {
     await press(page, BUY);
     await shows(page, 'You got one!');
     const { reservations } = await readCampaign(service.redis.client, product as ProductId);
-    await expireNow(service.redis.client, product, ...reservations.keys());
-    await shows(page, 'The time to pay is over');
-    await press(page, 'Try again');
+    // Until a worker takes the unit back, it counts.
+    service.worker.child.kill('SIGSTOP');
+    try {
+      await expireNow(service.redis.client, product, ...reservations.keys());
+      await page.reload();
+      await shows(page, 'The time to pay is over');
+      const refused = page.waitForResponse((response) => response.status() === 409);
+      await press(page, 'Try again');
+      expect(await (await refused).json()).toMatchObject({ code: 'already_redeemed' });
+    } finally {
+      service.worker.child.kill('SIGCONT');
+    }
     await shows(page, 'You got one!');
   });
 
