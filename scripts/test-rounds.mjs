@@ -14,6 +14,8 @@ const LINE_LENGTH = 200;
 const VIOLATION = /^\s*(?:thrown: )?"?Violation\b/m;
 /** The diff of an expectation about the ledger, in any test: no author can forget to call it a violation. */
 const LEDGER_DIFFERS = /^\s*[-+]\s+"(?:lost|duplicated|over_cap|drift)": /m;
+/** A line of a process, as test/harness/kept-logs.ts writes it. */
+const LOGGED = /^\s*(?:api|worker) \d\d:\d\d:\d\d\.\d{3} /;
 const REPLAY = /\{ seed: (?<seed>-?\d+), path: "(?<path>[^"]*)"/;
 
 /**
@@ -222,6 +224,7 @@ function printFailed(suite, failed, lines) {
  * @property {string} file
  * @property {string} test
  * @property {string[]} error its first lines
+ * @property {string[]} said what its processes logged last about trouble, without what is no trouble
  * @property {string} at when its file ended
  * @property {number | null} seed of a property
  * @property {string | null} path of a property's counterexample
@@ -245,6 +248,7 @@ function entriesOf({ root, report }, file) {
       file: name,
       test,
       error: firstError(message),
+      said: lastTroubles(message),
       at: new Date(file.endedAtMs).toISOString(),
       seed,
       path,
@@ -263,7 +267,7 @@ function entriesOf({ root, report }, file) {
 function printEntries({ print }, entries, lines) {
   const each = Math.floor(lines / entries.length);
   const shown = each < 1 ? entries.slice(0, lines - 1) : entries;
-  for (const { file, test, error, at, command, logs } of shown) {
+  for (const { file, test, error, said, at, command, logs } of shown) {
     const name = `${file} › ${test || 'the file itself'}`;
     if (each < 4) {
       print(shortened(`  ${name}: ${error[0] ?? ''}`));
@@ -271,7 +275,10 @@ function printEntries({ print }, entries, lines) {
       continue;
     }
     print(shortened(`  ${name}`));
-    for (const line of error.slice(0, Math.min(MOST_ERROR_LINES, each - 3))) print(shortened(`    ${line}`));
+    const room = each - 3;
+    const first = error.slice(0, Math.min(MOST_ERROR_LINES, room));
+    for (const line of first) print(shortened(`    ${line}`));
+    for (const line of said.slice(-Math.max(0, room - first.length))) print(shortened(`    ${line}`));
     print(`    failed ${at}${logs ? `; logs of its processes and engines: ${logs}` : ''}`);
     print(`    repeat: ${command}`);
   }
@@ -286,6 +293,15 @@ function firstError(message) {
   const lines = stripVTControlCharacters(message).split('\n');
   const end = lines.findIndex((line) => /^\s+at /.test(line));
   return lines.slice(0, end < 0 ? undefined : end).flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]));
+}
+
+/**
+ * @param {string} message of Jest, to which test/harness/environment.mjs has added what the processes logged
+ * @returns {string[]} the last lines of each process; a gate that opened is no trouble
+ */
+function lastTroubles(message) {
+  const lines = stripVTControlCharacters(message).split('\n');
+  return lines.flatMap((line) => (LOGGED.test(line) && !line.includes('"open":true') ? [line.trim()] : []));
 }
 
 /** @param {string} line */

@@ -90,6 +90,20 @@ describe('the second chance of a test file', () => {
     expect(await runsOf(run, 'always')).toBe(2);
   });
 
+  test('names the last troubles of the processes of a file that fails again', async () => {
+    const logs = `worker 10:00:00.000 persisting failed {"reason":"a gap"}\\napi 10:00:00.001 Redis availability changed {"open":true}`;
+    const run = await runPlanted({
+      stuck: `test('holds', () => {
+        const error = new Error('no row');
+        error.stack = \`Error: no row\\n    at a (b.js:1:1)\\n${logs}\`;
+        throw error;
+      });`,
+    });
+    const report = run.output.slice(run.output.indexOf('\nFailed: '));
+    expect(report).toContain('    Error: no row\n    worker 10:00:00.000 persisting failed {"reason":"a gap"}\n');
+    expect(report).not.toContain('Redis availability changed');
+  });
+
   test('fails a run whose file cannot be loaded', async () => {
     const run = await runPlanted({ broken: `await Promise.reject(new Error('no engine'));` });
     expect(run.code).toBe(1);
