@@ -348,6 +348,44 @@ test('an API that stays on an isolated primary loses nothing that it acknowledge
   expect(verdict).toMatchObject({ confirmed: 14, lost: 0, duplicated: 0, over_cap: 0, drift: 0 });
 });
 
+test('a key under which both sides of a partition gave a unit repeats the one that is in force', async () => {
+  const stage = await ReplicatedStage.set();
+  const primary = await stage.startNode();
+  const replica = await stage.startNode(primary);
+  const worker = await stage.startWorker(primary);
+  const isolated = await stage.startApi(primary);
+  const other = await stage.startApi(primary);
+  const product = await new Operator(other.url).openCampaign({ ...TERMS, total_limit: 100 });
+  await until(
+    'the campaign is on the replica',
+    async () => (await replica.redis.exists(`db1:{${product}}:campaign`)) === 1,
+  );
+  await promote(replica);
+  // So that Postgres does not learn of the first unit.
+  await worker.process.kill();
+  const unitOf = async (url: string) => (await buyOnce(url, product, 'ann', 'key-of-ann')).answer.data.reservation_id;
+  const first = await unitOf(isolated.url);
+  // Kept by the API as a promise that was acknowledged again.
+  expect(await unitOf(isolated.url)).toBe(first);
+  await isolated.postgres.swallow();
+  await stage.startWorker(replica);
+  await moveTo(other, replica);
+  await ready(other);
+  const inForce = await unitOf(other.url);
+  expect(inForce).not.toBe(first);
+  await isolated.postgres.forward();
+  await moveTo(isolated, replica);
+  await ready(isolated);
+  const rows = () => stage.query<{ id: string; status: string }>('select redemption_id as id, status from redemptions');
+  const statusOf = async (id: string) => (await rows()).find((row) => row.id === id)?.status;
+  await until('both are known', async () => (await statusOf(first)) === 'voided');
+  expect(await statusOf(inForce)).toBe('reserved');
+  for (const member of [isolated, other]) {
+    await ready(member);
+    expect(await unitOf(member.url)).toBe(inForce);
+  }
+});
+
 test('a worker on each side of a partition: what the surviving side acknowledges is persisted, all of it', async () => {
   const stage = await ReplicatedStage.set();
   const primary = await stage.startNode();

@@ -8,7 +8,7 @@ export const PROMOTED = 'the place in line has been promoted';
 /** Adds a place in line, or only its response when Postgres has the place. */
 export function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: JournalEntry[]): string | null {
   if (known.ticketReservations.has(entry.reservation) || known.reservations.has(entry.reservation)) {
-    entries.push(...responseOf(entry));
+    entries.push(...responseOf(entry, known));
     return null;
   }
   const campaign = known.campaigns.get(entry.no);
@@ -48,10 +48,19 @@ export function adaptFactOfPlace(fact: Acknowledged, known: KnownRows, entries: 
 
 /**
  * Returns the response of a claim whose reservation or place Postgres has already; none if the claim has no key. A fact
- * without the key, or with another one, may have made the row first.
+ * without the key, or with another one, may have made the row first. A voided reservation has no response: a later
+ * history may have given the user another one under the same key, whose response stays.
  */
-export function responseOf({ journalId, no, atMs, key, answer }: EntryOf<'reserved' | 'queued'>): JournalEntry[] {
-  return key === '' ? [] : [{ kind: 'answered', journalId, no, atMs, key, answer }];
+export function responseOf(
+  claim: Pick<EntryOf<'reserved'>, 'journalId' | 'no' | 'atMs' | 'key' | 'answer'> & { reservation: string },
+  known: KnownRows,
+): JournalEntry[] {
+  const { journalId, no, atMs, key, answer, reservation } = claim;
+  return key === '' || isVoided(reservation, known) ? [] : [{ kind: 'answered', journalId, no, atMs, key, answer }];
+}
+
+export function isVoided(reservation: string, known: KnownRows): boolean {
+  return known.reservations.get(reservation)?.status === 'voided';
 }
 
 /** Returns the entry of an acknowledged place that Postgres lacks. */

@@ -414,6 +414,13 @@ describe('adaptEntries', () => {
       expect(adapt([place('queued', false)], nothingKnown()).entries.at(-1)).toMatchObject({ ending: 'closed' });
     });
 
+    it('brings no response of a voided reservation, because its key may belong to another one by now', () => {
+      const answered = raw({ kind: 'answered', at: '1000', key: 'key-1', answer: completed });
+      const left = { kinds: [], reasons: [] };
+      for (const one of [fact(of('reserved'), [], 8_000, 'key-1'), reserved(RESERVATION, 1_000, 9_000), answered])
+        expect(adapt([one], known('voided', 8_500, 9_000))).toMatchObject(left);
+    });
+
     it('does not recover a response without its place or reservation', () => {
       const answered = (answer: string) => raw({ kind: 'answered', at: '1000', key: 'key-4', answer });
       for (const answer of [placed(OTHER), placed(null), completed]) {

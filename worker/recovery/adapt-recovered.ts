@@ -3,7 +3,7 @@ import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
 import { decodeReservation } from '../../shared/sale/reservation-record.js';
 import { adaptFactOfReservation, isOfReservation } from './adapt-acknowledged.js';
-import { adaptFactOfPlace, adaptQueued, PROMOTED, responseOf } from './adapt-place.js';
+import { adaptFactOfPlace, adaptQueued, isVoided, PROMOTED, responseOf } from './adapt-place.js';
 import { addHolds, follow, type KnownReservation, type KnownRows, type Recovered, remember } from './known-rows.js';
 
 export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reason: string }[] };
@@ -19,7 +19,8 @@ type Recorded = Change | EntryOf<'extended' | 'reduced'>;
  * - a reservation whose deadline passed before a later entry is expired first, so that the later entry can use its
  *   unit;
  * - a change that is older than the last change of the row is rejected, and so is a change of a voided row;
- * - an idempotency record is rejected if Postgres lacks its reservation or place, which would be another one then;
+ * - an idempotency record is rejected if Postgres lacks its reservation or place, which would be another one then, and
+ *   left out if the reservation is voided: the user may have got another one under the same key;
  * - a promise that was acknowledged again is compared with its row, and the entries between are added.
  * @param raws, decoded the same entries in both forms, in the order of the journal
  */
@@ -45,7 +46,7 @@ function adaptDated(entry: JournalEntry, raw: RawEntry, known: KnownRows, adapte
 function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entries }: Adapted): string | null {
   switch (entry.kind) {
     case 'reserved':
-      if (known.reservations.has(entry.reservation)) entries.push(...responseOf(entry));
+      if (known.reservations.has(entry.reservation)) entries.push(...responseOf(entry, known));
       else {
         entries.push(entry);
         remember(known, entry);
@@ -77,7 +78,7 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
       return null;
     case 'answered':
       if (!hasPromiseOf(entry, known)) return 'Postgres has no such place or reservation';
-      entries.push(entry);
+      if (!isOfVoided(entry, known)) entries.push(entry);
       return null;
     case 'sealed':
     case 'moved_out':
@@ -107,9 +108,7 @@ function adaptAcknowledged(fact: Acknowledged, known: KnownRows, adapted: Adapte
     : adaptFactOfPlace(fact, known, entries);
   const hasResponse = entries.slice(before).some((entry) => 'key' in entry && entry.key === key);
   const hasPromise = known.reservations.has(reservation) || known.ticketReservations.has(reservation);
-  if (key !== '' && hasPromise && !hasResponse) {
-    entries.push({ kind: 'answered', journalId, no, atMs, key, answer });
-  }
+  if (hasPromise && !hasResponse) entries.push(...responseOf({ journalId, no, atMs, key, answer, reservation }, known));
   return reason;
 }
 
@@ -120,6 +119,12 @@ function hasPromiseOf({ no, answer }: EntryOf<'answered'>, known: KnownRows): bo
   const { reservationId } = stored.record;
   if (reservationId === null) return known.ticketUsers.has(`${no}/${stored.user}`);
   return known.reservations.has(reservationId) || known.ticketReservations.has(reservationId);
+}
+
+/** Whether an idempotency record names a voided reservation. */
+function isOfVoided({ answer }: EntryOf<'answered'>, known: KnownRows): boolean {
+  const reservation = decodeStoredRequest(answer)?.record.reservationId;
+  return reservation !== undefined && reservation !== null && isVoided(reservation, known);
 }
 
 function adaptChange(entry: Change, raw: RawEntry, known: KnownRows, entries: JournalEntry[]): string | null {
