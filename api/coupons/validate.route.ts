@@ -8,7 +8,8 @@ import type { Challenges } from '../guards/attestation/challenges.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
-import type { CampaignQuota } from '../guards/limits/quotas.js';
+import type { CampaignLimit } from '../guards/limits/quotas.js';
+import type { TokenBucket } from '../guards/limits/token-bucket.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -22,7 +23,7 @@ export type ValidateDeps = AttemptDeps & {
   loadShedder: LoadShedder;
   blocklist: BlocklistGuard;
   challenges: Challenges;
-  validateQuota: CampaignQuota;
+  validateQuota: CampaignLimit<TokenBucket>;
   validation: Validation;
   shopper: ShopperIdentity;
 };

@@ -104,10 +104,14 @@ export const ENVIRONMENT = {
     .describe('queue-status calls for one shopper from one network in ten seconds'),
   VALIDATE_PER_MINUTE_PER_USER: integer(1, 1_000_000)
     .default(10)
-    .describe('validations of codes by one user in a minute; `limits` of a campaign may override it'),
+    .describe(
+      'validations of codes by one user: as many at once, and as many in each minute after that; `limits` of a campaign may override it',
+    ),
   REDEEM_PER_MINUTE_PER_USER: integer(1, 1_000_000)
     .default(5)
-    .describe('attempts to redeem by one user in a minute; `limits` of a campaign may override it'),
+    .describe(
+      'attempts to redeem by one user: as many at once, and as many in each minute after that; `limits` of a campaign may override it',
+    ),
   REDEEM_PER_MINUTE_PER_ADDRESS: integer(1, 10_000_000)
     .default(20)
     .describe(

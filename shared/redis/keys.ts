@@ -55,8 +55,6 @@ export const KEY_DOCS = {
   bans: 'hash · ban id → ban by an operator as JSON, for processes that start during an outage of Postgres, which is the system of record.',
   ruleBans: 'hash · ban id → ban by a rule as JSON, one key per hour in which they end; kept an hour longer.',
   banNotifications: 'channel · created and lifted bans, and users in cooldown, for every API process.',
-  attempts:
-    'hash · product → units and places promised in one minute, kept for 90 minutes; the API counts, and the worker decides about a pause.',
   failures:
     'string · number of consecutive failed requests with codes by a proven user, or by a user id from one network, one hour.',
   used: 'string · a solved challenge or a device token of level 1 or 2, with its use, until it expires.',
@@ -66,7 +64,8 @@ export const KEY_DOCS = {
   accounts:
     'set or HyperLogLog · users of a device (a single user: one hour), or users of a network as keyed hashes, one day; only for campaigns with `risk: enforce`.',
   round: 'string · marks a turn of the rounds of a divided campaign as taken by a worker, 0.8 s.',
-  quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
+  quota:
+    'string · counter of a quota and caller; of a token bucket the time at which it is full again, in microseconds.',
 } as const;
 
 export const keys = {
@@ -102,7 +101,6 @@ export const keys = {
   order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${orderName(order)}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (counted: string) => `${PREFIX}:t:${counted}`,
-  attempts: (minute: number) => `${PREFIX}:n:${minute}`,
   failures: (caller: string) => `${PREFIX}:f:${caller}`,
   used: (id: string) => `${PREFIX}:u:${id}`,
   attestedKey: (id: string) => `${PREFIX}:k:${id}`,

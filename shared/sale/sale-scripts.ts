@@ -25,6 +25,7 @@ import {
   fillScript,
   keepInstallationScript,
 } from './scripts/fill.js';
+import { takeTokenScript } from './scripts/limits.js';
 import {
   expireScript,
   heartbeatScript,
@@ -43,6 +44,7 @@ import { confirmScript, releaseScript } from './scripts/settlement.js';
 /** Every script, for loading and for tests that compare headers with contracts. */
 export const SALE_SCRIPTS = [
   reserveScript,
+  takeTokenScript,
   confirmScript,
   releaseScript,
   extendScript,

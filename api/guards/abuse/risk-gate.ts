@@ -5,7 +5,7 @@ import type { GenuineToken } from '../attestation/attestation.js';
 import type { Challenges } from '../attestation/challenges.js';
 import type { PlatformAttestation } from '../attestation/platform-proof.js';
 import { LocalQuota } from '../limits/local-quota.js';
-import type { CampaignQuota } from '../limits/quotas.js';
+import type { CampaignLimit } from '../limits/quotas.js';
 import type { Bans } from './bans.js';
 import type { AddressRule, Risk, RiskSubject } from './risk.js';
 
@@ -41,7 +41,7 @@ export type RiskGateDeps = {
 export type AddressLimit = {
   rule: AddressRule;
   /** Its `limit` is the default. */
-  quota: CampaignQuota;
+  quota: CampaignLimit;
   /** Returns the limit that a campaign sets; undefined = the default applies. */
   limitOf: (limits: CampaignLimits) => number | undefined;
   /** Reason of the challenge, for the caller. */

@@ -3,7 +3,8 @@ import { CampaignPolicies } from '../../../shared/postgres/campaign-policies.js'
 import type { Core } from '../../core.js';
 import { LoadShedder } from './load-shedding.js';
 import { PolicyCache } from './policy-cache.js';
-import { CampaignQuota, Quota } from './quotas.js';
+import { CampaignLimit, Quota } from './quotas.js';
+import { TokenBucket } from './token-bucket.js';
 
 /** Limits the load of the process and the rate of each caller. */
 export type Limits = {
@@ -13,10 +14,10 @@ export type Limits = {
   couponTokenQuota: Quota;
   /** @param name of the policy, as responses name it */
   quota: (name: string, limit: number, seconds: number) => Quota;
-  /** Calls of a user in a minute, for each campaign that sets a limit of its own. */
-  perUser: (name: string, perMinute: number) => CampaignQuota;
+  /** Calls of a user: at once, and in each minute after that. A campaign may set a limit of its own. */
+  perUser: (name: string, perMinute: number) => CampaignLimit<TokenBucket>;
   /** Calls of a network in a minute, counted beyond the limit (`addressCountedTimes`). */
-  perAddress: (name: string, perMinute: number) => CampaignQuota;
+  perAddress: (name: string, perMinute: number) => CampaignLimit;
 };
 
 export function limitsModule({ config, log, metrics, life, shards, database }: Core): Limits {
@@ -52,9 +53,13 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
     couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress),
     quota: (name, limit, seconds) => quota(name, limit, seconds),
     perUser: (name, perMinute) =>
-      new CampaignQuota((limit, counter) => quota(name, limit, 60, counter), name, perMinute),
+      new CampaignLimit(
+        (limit, counter) => new TokenBucket(shards, { name, perMinute: limit, counter, insured, onLimited }),
+        name,
+        perMinute,
+      ),
     perAddress: (name, perMinute) =>
-      new CampaignQuota(
+      new CampaignLimit(
         (limit, counter) => quota(name, limit * LIMITS.addressCountedTimes, 60, counter),
         name,
         perMinute,

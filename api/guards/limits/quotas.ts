@@ -154,12 +154,12 @@ async function countedBy(limiter: RateLimiterMemory, caller: string): Promise<nu
 
 const OVERRIDES = 64;
 
-/** Quotas of one name whose limit a campaign may override. Each limit has its own counts. */
-export class CampaignQuota {
-  readonly #byLimit: LRUCache<number, Quota>;
+/** Limits of one name that a campaign may override. Each has its own counts. */
+export class CampaignLimit<One extends object = Quota> {
+  readonly #byLimit: LRUCache<number, One>;
 
   constructor(
-    make: (limit: number, counter: string) => Quota,
+    make: (limit: number, counter: string) => One,
     readonly name: string,
     readonly limit: number,
   ) {
@@ -170,7 +170,7 @@ export class CampaignQuota {
   }
 
   /** @param limit of the campaign; undefined = the default */
-  of(limit: number | undefined): Quota {
+  of(limit: number | undefined): One {
     return this.#byLimit.memo(limit ?? this.limit);
   }
 }

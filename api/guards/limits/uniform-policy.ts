@@ -15,7 +15,7 @@ export type PolicyDefaults = Required<
 /** Limits that codes have; a new one has to be combined here. */
 type CombinedLimit = Exclude<
   keyof CampaignLimits,
-  'checkoutPerMinutePerAddress' | 'velocityFactor' | 'velocityFloorPerMinute' | 'unusualHours'
+  'checkoutPerMinutePerAddress' | 'surgeAttemptsPerMinute' | 'unusualHours'
 >;
 
 const NONE: CampaignPolicy = {
