@@ -206,7 +206,9 @@ function settings() {
 /** @param {string} name of a setting without a default */
 function requirementOf(name) {
   if (name === 'REDIS_URL' || name === 'DATABASE_URL') return 'required';
-  return REQUIRED_SECRETS.some((secret) => secret === name) ? 'required in production' : 'unset';
+  return REQUIRED_SECRETS.some((secret) => secret === name)
+    ? 'required in production and with API_PROCESSES above 1'
+    : 'unset';
 }
 
 /** @returns {Record<string, string>} texts by path */

@@ -4,6 +4,7 @@
 // PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
 // Files that fail run once more, alone; not with --no-second-chance. --replay=<seed>:<path> repeats the counterexample
 // of a property, in the files that are named beside it.
+import { readFileSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,8 +18,11 @@ const STOP_LIMIT_MS = 10_000;
 /** Puts PgBouncer in transaction mode between the product and Postgres. */
 const POOLER_OPTION = '--pgbouncer';
 // Everything that configures the product; tests set what they need themselves.
-const OURS =
-  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|WORKER_PORT|LOG_FORMAT|OTEL_.*|SHOP_ORIGINS|SALE_PAGE_.*|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|DATABASE_READ_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
+const SETTINGS = new Set(
+  [...readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name),
+);
+const isOurs = (/** @type {string} */ name) =>
+  SETTINGS.has(name) || /^(?:DATA_DIR|DEMO|OTEL_.*|DOORBUSTER_.*)$/.test(name);
 
 const KAFKA = '--kafka';
 const NO_SECOND_CHANCE = '--no-second-chance';
@@ -137,7 +141,7 @@ async function startEngines({ step, ...terminal }, directory, { pooled, withKafk
   recordProcess(directory, 'postgres', postgres);
   const pooler = pooled ? await step('starting PgBouncer', () => startPooler(directory, postgres.url), poolerLine) : {};
   return {
-    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOurs(name))),
     NODE_ENV: 'test',
     [DIRECTORY_VARIABLE]: directory,
     DOORBUSTER_TEST_REDIS_BINARY: binary,

@@ -1,8 +1,8 @@
 // Does a decision cost the busiest node of a Redis Cluster the same with 1, 2 and 3 nodes, and is the work even?
 //
 // Method: three clusters of real server processes with `appendfsync always` and without replicas, of 1, 2 and 3
-// primaries. In each of them 100 campaigns lie in 16 shards (SHARDS=16), each in the shard of its product, as an API
-// process places them. There is no API and no worker: callers call the SaleStore of each shard, over the connections of
+// primaries. In each of them 100 campaigns lie in 16 shards (SHARDS=16), each in the shard that a hash of its
+// product chooses. There is no API and no worker: callers call the SaleStore of each shard, over the connections of
 // the product, which find the primary of their slot. Each campaign has four callers, each of which makes its next
 // checkout when the last one has returned, and gets 120 checkouts a round. So the calls that Redis gets have the same
 // size in each cluster. The clusters run in turn, in another order in each round, and the first round warms up. The

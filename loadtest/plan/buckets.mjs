@@ -35,7 +35,7 @@ export function placeBuckets({ campaigns, nodes: asked, line }, campaignCores, f
         nodes,
         shards,
         busiest: campaigns * most,
-        likely: campaigns * most,
+        most: campaigns * most,
         share,
         busy,
         evenOnly: false,

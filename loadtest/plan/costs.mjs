@@ -1,5 +1,6 @@
 // What each part costs: the defaults, and files of `npm run plan -- --measure`.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { messageOf, Problem } from '../../scripts/problem.mjs';
 
 /**
@@ -16,21 +17,29 @@ import { messageOf, Problem } from '../../scripts/problem.mjs';
  *   Bytes
  */
 
+const { 'checkout-cpu': record } = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/record.json'), 'utf8'));
+const CHECKOUT = {
+  api: Math.round(record.api_us),
+  redis: Math.round(record.redis_us),
+  worker: Math.round(record.worker_us),
+  postgres: Math.round(record.postgres_us),
+};
+
 /**
- * The figures of docs/performance.md. CPU of a checkout is checkout-cpu of 22 November 2026; place, refusal and poll
- * are older than decisions in batches, so they are too high rather than too low.
+ * The last record of the benchmark checkout-cpu, and figures of docs/performance.md. Those of Redis for a place, and of
+ * a refusal and a poll, are older than decisions in batches, so they are too high rather than too low.
  * @type {Costs}
  */
 export const DEFAULT_COSTS = {
   source: 'docs/performance.md',
-  date: '2026-11-22T11:15:05.928Z',
-  machine: '2 × AMD EPYC, 24 GiB',
-  load: '3.1',
-  node: 'v20.20.2',
-  revision: '5f3f7bd',
+  date: record.date,
+  machine: record.machine,
+  load: record.load,
+  node: record.node,
+  revision: record.revision,
   cpu_us: {
-    checkout: { api: 103, redis: 56, worker: 31, postgres: 22 },
-    place: { api: 103, redis: 62, worker: 31, postgres: 22 },
+    checkout: CHECKOUT,
+    place: { ...CHECKOUT, redis: 62 },
     refusal: { api: 61, redis: 29, worker: 0, postgres: 0 },
     poll: { api: 60, redis: 22, worker: 0, postgres: 0 },
     rejection: { api: 30, redis: 0, worker: 0, postgres: 0 },

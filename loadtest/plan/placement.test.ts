@@ -1,7 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProductId } from '../../shared/domain/ids.js';
-import { shardOfProduct } from '../../shared/domain/shards.js';
-import { busiestNode, chanceOfAtMost, placeCampaigns, sharesOfNodes } from './placement.mjs';
+import { mostOnNode, placeCampaigns, sharesOfNodes } from './placement.mjs';
 
 describe('sharesOfNodes', () => {
   it('counts whole shards', () => {
@@ -10,30 +8,12 @@ describe('sharesOfNodes', () => {
   });
 });
 
-describe('chanceOfAtMost', () => {
-  it('is the share of all placements', () => {
-    // Two campaigns on two nodes are apart in two of four placements; three are never apart.
-    expect(chanceOfAtMost(1, 2, [0.5, 0.5])).toBeCloseTo(0.5, 12);
-    expect(chanceOfAtMost(1, 3, [0.5, 0.5])).toBeCloseTo(0, 12);
-    expect(chanceOfAtMost(3, 3, [0.2, 0.8])).toBeCloseTo(1, 12);
-  });
-});
-
-describe('busiestNode', () => {
-  it('agrees with the shards in which the service puts product ids', () => {
-    const [sets, campaigns, nodes] = [400, 100, 3];
-    const most = busiestNode(campaigns, sharesOfNodes(16, nodes));
-    let within = 0;
-    for (let set = 0; set < sets; set += 1) {
-      const counts = [0, 0, 0];
-      for (let i = 0; i < campaigns; i += 1) {
-        const node = Math.floor((shardOfProduct(`sale-${set}-${i}` as ProductId, 16) * nodes) / 16);
-        counts[node] = Number(counts[node]) + 1;
-      }
-      if (Math.max(...counts) <= most) within += 1;
-    }
-    expect(within / sets).toBeGreaterThan(0.85);
-    expect(most).toBeLessThan(50);
+describe('mostOnNode', () => {
+  it('is the share of each shard times the shards of a node', () => {
+    expect(mostOnNode(100, 16, 3)).toBe(42);
+    expect(mostOnNode(100, 16, 4)).toBe(28);
+    expect(mostOnNode(3, 16, 3)).toBe(3);
+    expect(mostOnNode(100, 1, 1)).toBe(100);
   });
 });
 

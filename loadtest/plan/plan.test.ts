@@ -90,7 +90,7 @@ describe('planCapacity', () => {
   it('warns when only an even placement of few campaigns would do', () => {
     const { redis, problems } = planOf({ people: 30_000, campaigns: 6 });
     expect(redis.evenOnly).toBe(true);
-    expect(problems.join()).toMatch(/may put \d of them on one\. Move some before the sale: npm run reshard/);
+    expect(problems.join()).toMatch(/\d of them may lie on one node\. Move some before the sale: npm run reshard/);
   });
 
   it('counts API processes by work, sockets and headroom', () => {

@@ -36,7 +36,7 @@ function ofRedis({ demand, campaign, redis }) {
   if (redis.evenOnly) {
     problems.push(
       `The plan needs campaigns that are spread evenly, ${redis.busiest} on the busiest of ${redis.nodes} nodes. ` +
-        `The hash of the product ids may put ${redis.likely} of them on one. Move some before the sale: npm run reshard -- --campaign <product_id> --to-shard <n>.`,
+        `New campaigns are spread evenly over shards, and ${redis.most} of them may lie on one node. Move some before the sale: npm run reshard -- --campaign <product_id> --to-shard <n>.`,
     );
   }
   return problems;

@@ -153,7 +153,7 @@ function margins({ demand, load, redis, course, api }, costs) {
   const spread =
     redis.nodes === 1
       ? '- One node of Redis has all campaigns, so none is busier than another.'
-      : '- A hash places campaigns. Nine of ten sets of product ids have no busier node than the one above; in the tenth it has more.';
+      : '- A new campaign goes to a shard that has less than its share of the live ones, so no node gets more campaigns than the one above.';
   return [
     'Margins:',
     `- ${percent(demand.headroom)} of each core stays free. People do not arrive evenly, neighbours make CPU dearer, and requests queue on a core that is nearly full.`,
