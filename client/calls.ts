@@ -21,7 +21,14 @@ export class Refusal extends Error {
 }
 
 export type Answer = { status: number; headers: Headers; data: Record<string, unknown> };
-export type Call = { method: string; path: string; headers?: Record<string, string>; body?: unknown };
+export type Call = {
+  method: string;
+  path: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  /** Of `fetch`; none = the cache of the browser may respond. */
+  cache?: 'no-cache';
+};
 
 const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
@@ -54,7 +61,7 @@ export class Calls {
   constructor(readonly deps: CallDeps) {}
 
   /** One call. @throws Refusal */
-  async once({ method, path, headers = {}, body }: Call): Promise<Answer> {
+  async once({ method, path, headers = {}, body, cache }: Call): Promise<Answer> {
     const { deps } = this;
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(), deps.timeoutMs);
@@ -65,6 +72,7 @@ export class Calls {
       const response = await deps.fetch(deps.baseUrl + path, {
         method,
         signal: cut.signal,
+        ...(cache ? { cache } : {}),
         headers: {
           ...headers,
           ...(authorization ? { Authorization: String(authorization) } : {}),

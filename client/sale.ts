@@ -74,8 +74,11 @@ export class Sale extends Emitter<SaleEvents> {
     return this.#clock.now();
   }
 
-  /** Requests the public data of the sale. @throws Refusal */
-  async campaign(): Promise<CampaignView> {
+  /**
+   * Requests the public data of the sale. @throws Refusal
+   * @param fresh asks the server, or the CDN, although the browser still has data of less than a second ago
+   */
+  async campaign(fresh = false): Promise<CampaignView> {
     const before = Date.now();
     const known = this.#campaign;
     const { status, data, headers } = await this.#calls.once({
@@ -83,6 +86,7 @@ export class Sale extends Emitter<SaleEvents> {
       path: `/flash-sale/campaign?${this.#query()}`,
       // Before the start, each response makes the clock more exact.
       headers: known?.etag && known.view.status !== 'scheduled' ? { 'If-None-Match': known.etag } : {},
+      ...(fresh ? { cache: 'no-cache' as const } : {}),
     });
     if (status === 304 && known) {
       // Null if the header is missing or no time.

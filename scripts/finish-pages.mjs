@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants } from 'node:zlib';
 import { minifySync } from '@swc/core';
 import { buildSync } from 'esbuild';
 
@@ -18,6 +19,7 @@ const HASHES = ['sha2.js', '_md.js', '_u64.js', 'utils.js'];
 for (const [page, entries] of Object.entries(PAGES)) bundle(page, entries);
 bundleWorker();
 minifyClient();
+compressBundles();
 
 /**
  * Writes the files of a page to dist/assets, and the page with their names.
@@ -68,6 +70,16 @@ function bundleWorker() {
     absWorkingDir: ROOT,
     logLevel: 'warning',
   });
+}
+
+/** Writes the Brotli form of each bundle beside it: it takes long, so the API does not make it at each start. */
+function compressBundles() {
+  const folder = join(DIST, 'assets');
+  for (const name of readdirSync(folder).filter((file) => /\.(?:js|css)$/.test(file))) {
+    const body = readFileSync(join(folder, name));
+    const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+    writeFileSync(join(folder, `${name}.br`), brotliCompressSync(body, { params }));
+  }
 }
 
 /** `pages/sale/main.ts` → `sale` @param {string} path */

@@ -50,7 +50,8 @@ export const FEATURES = {
     'e2e/hygiene',
   ],
   'api/ops/': ['e2e/operations', 'e2e/operator-session'],
-  'api/pages/': ['e2e/landing', 'e2e/sale-page', 'e2e/hygiene', 'e2e/operator-session'],
+  'deploy/nginx/': ['e2e/cache'],
+  'api/pages/': ['e2e/landing', 'e2e/cache', 'e2e/sale-page', 'e2e/hygiene', 'e2e/operator-session'],
   'api/support/': ['e2e/support', 'e2e/rights', 'e2e/rights-races', 'integration/redemption-search'],
   'api/push/': ['e2e/push'],
   'api/payment/': [
@@ -123,5 +124,4 @@ export const FEATURES = {
   'worker/persist/': ['e2e/tracing', 'e2e/flash-sale', 'faults/terms'],
   'worker/publish-outbox/': ['e2e/events', 'e2e/tracing'],
   'worker/publish-outbox/kafka/': ['integration/kafka-publisher'],
-  'worker/velocity/': ['e2e/velocity'],
 };

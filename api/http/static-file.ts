@@ -7,13 +7,25 @@ import type { Route, RouteContract } from './route.js';
 import { PAGE_HEADERS } from './security-headers.js';
 
 const zip = promisify(gzip);
-const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?![.\d]*[1-9]))/;
+const ACCEPTS = {
+  br: /\bbr\b(?!\s*;\s*q=0(?![.\d]*[1-9]))/,
+  gzip: /\bgzip\b(?!\s*;\s*q=0(?![.\d]*[1-9]))/,
+};
 
 /** A call of a route that sends files. */
 type FileCall = { req: Request; res: Response; begin(status: number, fields: readonly string[]): void };
 
-/** A file that does not change while the process runs, kept in memory as it is and compressed. */
-export type StaticFile = { body: Buffer; zipped: Buffer; etag: string; fields: readonly string[] };
+/**
+ * A file that does not change while the process runs, kept in memory as it is and compressed.
+ * @property brotli of a file that was compressed by the build; null = there is none
+ */
+export type StaticFile = {
+  body: Buffer;
+  zipped: Buffer;
+  brotli: Buffer | null;
+  etag: string;
+  fields: readonly string[];
+};
 
 /**
  * Prepares a file.
@@ -39,7 +51,8 @@ export async function staticFile(
     'Vary',
     ['Accept-Encoding', ...vary].join(', '),
   ];
-  return { body, zipped: await zip(body, { level: 9 }), etag, fields: [...fields, 'Content-Type', type] };
+  const zipped = await zip(body, { level: 9 });
+  return { body, zipped, brotli: null, etag, fields: [...fields, 'Content-Type', type] };
 }
 
 /**
@@ -71,25 +84,30 @@ export function staticRoute(
 }
 
 /**
- * Sends a file: 304 if the client has the current version, compressed if the client accepts gzip.
+ * Sends a file: 304 if the client has the current version, compressed if the client accepts Brotli or gzip.
  * @param status of the response with a body
  */
-export function sendFile(call: FileCall, { body, zipped, etag, fields }: StaticFile, status = 200): void {
+export function sendFile(call: FileCall, file: StaticFile, status = 200): void {
   const { req, res } = call;
+  const { etag, fields } = file;
   const always = [...fields, 'X-Request-Id', req.requestId];
   if (status === 200 && req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
     call.begin(304, always);
     res.end();
     return;
   }
-  const zips = acceptsGzip(req);
-  const sent = zips ? zipped : body;
-  const encoding = zips ? ['Content-Encoding', 'gzip'] : [];
+  const [sent, encoding] = encoded(req, file);
   call.begin(status, [...always, ...encoding, 'Content-Length', String(sent.length)]);
   res.end(sent);
 }
 
-/** Whether the client accepts a gzip body. */
-export function acceptsGzip(req: Request): boolean {
-  return ACCEPTS_GZIP.test(String(req.headers['accept-encoding'] ?? ''));
+/** The smallest form of a file that the client accepts, with the header that names it. */
+function encoded(req: Request, { body, zipped, brotli }: StaticFile): [Buffer, string[]] {
+  if (brotli && accepts(req, 'br')) return [brotli, ['Content-Encoding', 'br']];
+  return accepts(req, 'gzip') ? [zipped, ['Content-Encoding', 'gzip']] : [body, []];
+}
+
+/** Whether the client accepts a body in this encoding. */
+export function accepts(req: Request, encoding: keyof typeof ACCEPTS): boolean {
+  return ACCEPTS[encoding].test(String(req.headers['accept-encoding'] ?? ''));
 }

@@ -10,7 +10,7 @@ import type { LiveCampaign } from '../../shared/sale/live-campaigns.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
-import { acceptsGzip } from '../http/static-file.js';
+import { accepts } from '../http/static-file.js';
 import type { ReadinessCheck } from './readiness.js';
 import { SaleMetrics } from './sale-metrics.js';
 
@@ -116,7 +116,7 @@ export function opsRoutes(deps: OpsDeps): Route[] {
       async (call) => {
         const { req, res } = call;
         const { plain, zipped } = await metricsText.get();
-        const zips = acceptsGzip(req);
+        const zips = accepts(req, 'gzip');
         const body = zips ? zipped : plain;
         call.begin(200, [
           ...[...API_HEADERS, 'Content-Type', METRICS_TYPE, ...(zips ? ['Content-Encoding', 'gzip'] : [])],

@@ -40,7 +40,9 @@ export async function pageRoutes(deps: PagesDeps): Promise<Route[]> {
     for (const name of await readdir(join(dist, folder))) {
       const type = TYPES[extname(name)];
       const body = type ? await readFile(join(dist, folder, name)) : null;
-      if (type && body) files.set(`${prefix}/${name}`, await staticFile(type, body, cacheControl, headers));
+      if (!type || !body) continue;
+      const brotli = await readFile(join(dist, folder, `${name}.br`)).catch(() => null);
+      files.set(`${prefix}/${name}`, { ...(await staticFile(type, body, cacheControl, headers)), brotli });
     }
   };
   await add(BUNDLES, '/assets', FOR_EVER);

@@ -16,6 +16,8 @@ const LOOK_SOON_MS = 2_000;
 const TRIES_WHILE_TAKEN_BACK = 5;
 /** The device token is requested within this time before the start, which saves a call at the start. */
 const PREPARE_MS = 15_000;
+/** The page requests the sale once between this time and twice this time before the start. */
+const CHECK_MS = 5_000;
 /** How often a screen reader announces the place at most. The first places are announced at once. */
 const SPEAK_EVERY_MS = 10_000;
 const NEAR_PLACE = 3;
@@ -43,6 +45,7 @@ const state: PageState = {
 /** Pages to pay that were opened, so that a return to this page does not open them again. */
 const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;
+let checkAtMs = 0;
 let lookSoon = 0;
 let refusedAtMs = 0;
 let checkedEndMs = 0;
@@ -63,7 +66,7 @@ sale.on('connection', (connection) => {
 });
 sale.on('paused', () => setStatus('paused'));
 sale.on('resumed', () => setStatus('open'));
-sale.on('closed', lookAtSale);
+sale.on('closed', () => lookAtSale());
 sale.on('retry', ({ code }) => {
   state.retry = code;
   show();
@@ -228,17 +231,20 @@ function comeBack(): void {
   show();
 }
 
-async function lookAtSale(): Promise<void> {
+/** @param fresh whether the cache of the browser is passed over */
+async function lookAtSale(fresh = false): Promise<void> {
   try {
     const before = state.campaign?.status;
-    const campaign = await sale.campaign();
+    const campaign = await sale.campaign(fresh);
     state.campaign = campaign;
     const unitIsFree = state.refusal === 'sold_out' && campaign.sold_out === false;
     const isNewer = Date.parse(campaign.server_time) > refusedAtMs;
     if ((before !== campaign.status || (unitIsFree && isNewer)) && !state.trying) state.refusal = null;
     // The data may be from before the refusal: a cache keeps them for a second, and `Date` has whole seconds.
-    if (unitIsFree && !isNewer && sale.now() - refusedAtMs < LOOK_SOON_MS) setTimeout(lookAtSale, LOOK_SOON_MS);
-    prepareAtMs ||= Date.parse(state.campaign.starts_at) - PREPARE_MS * (0.2 + 0.8 * Math.random());
+    if (unitIsFree && !isNewer && sale.now() - refusedAtMs < LOOK_SOON_MS) setTimeout(lookAtSale, LOOK_SOON_MS, true);
+    const startsAtMs = Date.parse(state.campaign.starts_at);
+    prepareAtMs ||= startsAtMs - PREPARE_MS * (0.2 + 0.8 * Math.random());
+    checkAtMs ||= startsAtMs - CHECK_MS * (1 + Math.random());
   } catch (error) {
     if (state.campaign === null || !(error instanceof Refusal) || !error.passes) refuse(error);
   }
@@ -248,7 +254,7 @@ async function lookAtSale(): Promise<void> {
 /** Looks when no cache has data from before this moment any more. The shoppers of a sale do so within some seconds. */
 function lookSoonAgain(): void {
   clearTimeout(lookSoon);
-  lookSoon = window.setTimeout(lookAtSale, LOOK_SOON_MS * (1 + 3 * Math.random()));
+  lookSoon = window.setTimeout(lookAtSale, LOOK_SOON_MS * (1 + 3 * Math.random()), true);
 }
 
 function setStatus(status: 'open' | 'paused'): void {
@@ -328,6 +334,10 @@ function show(): void {
   watchDeadline(view, nowMs);
   const title = `${view.mood === 'good' ? '★ ' : ''}${view.title} – ${name || productId}`;
   if (document.title !== title) document.title = title;
+  if (checkAtMs > 0 && nowMs >= checkAtMs && state.campaign?.status === 'scheduled') {
+    checkAtMs = Number.POSITIVE_INFINITY;
+    lookAtSale(true);
+  }
   if (prepareAtMs > 0 && nowMs >= prepareAtMs && state.campaign?.status === 'scheduled') {
     prepareAtMs = Number.POSITIVE_INFINITY;
     sale.prepare().catch(() => {

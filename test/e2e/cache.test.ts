@@ -1,0 +1,127 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { get as httpGet, type IncomingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator, send } from '../harness/clients.js';
+import { freePort } from '../harness/free-port.js';
+import { metricsText } from '../harness/metrics.js';
+import { itWith, startProgram } from '../harness/programs.js';
+import { startService } from '../harness/service.js';
+import { until } from '../harness/until.js';
+
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+
+type Raw = { status: number; headers: IncomingHttpHeaders; body: Buffer };
+
+/** Without the decompression of `fetch`. */
+const getRaw = (url: string, headers: Record<string, string> = {}) =>
+  new Promise<Raw>((resolve, reject) => {
+    httpGet(url, { headers }, async (response) => {
+      const parts: Buffer[] = [];
+      for await (const part of response) parts.push(part as Buffer);
+      resolve({ status: Number(response.statusCode), headers: response.headers, body: Buffer.concat(parts) });
+    }).on('error', reject);
+  });
+
+async function filesOf(url: string, product: string): Promise<string[]> {
+  const page = await send(`${url}/sale/${product}`);
+  return [...page.text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => String(path));
+}
+
+test('the files of a page are cached for a year, in the smallest form that the browser accepts', async () => {
+  const files = await filesOf(service.url, await operator.openCampaign({ total_limit: 1 }));
+  expect(files.length).toBeGreaterThanOrEqual(2);
+  for (const path of files) {
+    const plain = await getRaw(service.url + path);
+    const zipped = await getRaw(service.url + path, { 'accept-encoding': 'gzip, deflate' });
+    const brotli = await getRaw(service.url + path, { 'accept-encoding': 'gzip, deflate, br, zstd' });
+    const unwanted = await getRaw(service.url + path, { 'accept-encoding': 'gzip, br;q=0' });
+    for (const { status, headers } of [plain, zipped, brotli, unwanted]) {
+      expect([path, status, headers['cache-control'], headers.vary]).toEqual([
+        ...[path, 200, 'public, max-age=31536000, immutable', 'Accept-Encoding'],
+      ]);
+      expect(headers.etag).toBe(plain.headers.etag);
+    }
+    expect([plain, zipped, brotli, unwanted].map(({ headers }) => headers['content-encoding'])).toEqual([
+      ...[undefined, 'gzip', 'br', 'gzip'],
+    ]);
+    expect(gunzipSync(zipped.body)).toEqual(plain.body);
+    expect(brotliDecompressSync(brotli.body)).toEqual(plain.body);
+    expect(brotli.body.length).toBeLessThan(zipped.body.length);
+  }
+});
+
+describe('a cache in front of the API', () => {
+  /** Starts nginx with its configuration, without TLS and with this API. */
+  async function startNginx(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'doorbuster-nginx-'));
+    atEnd('the folder of nginx', () => rm(folder, { recursive: true, force: true }));
+    const port = await freePort();
+    const text = readFileSync(join(projectRoot(), 'deploy/nginx/nginx.conf'), 'utf8')
+      .replace(
+        'worker_processes auto;',
+        `user root; worker_processes 1; daemon off; pid ${folder}/pid; error_log ${folder}/errors;`,
+      )
+      .replace('/var/cache/nginx/doorbuster', join(folder, 'cache'))
+      .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${new URL(service.url).host}`)
+      .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
+      .replace(/ *(?:http2|ssl_certificate\w*) .*;\n/g, '');
+    writeFileSync(join(folder, 'nginx.conf'), text);
+    startProgram('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], folder);
+    const url = `http://127.0.0.1:${port}`;
+    await until('nginx responds', () =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      ),
+    );
+    return url;
+  }
+
+  const reachedApi = async (route: string) => {
+    const text = await metricsText(service.url);
+    const lines = text
+      .split('\n')
+      .filter((one) => one.startsWith('doorbuster_http_requests_total{') && one.includes(route));
+    return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  };
+
+  itWith('nginx')(
+    'asks the API once a second for the page and its data, and never keeps what is of a shopper',
+    async () => {
+      const url = await startNginx();
+      const product = await operator.openCampaign({
+        total_limit: 1,
+        starts_at: new Date(Date.now() + 60_000).toISOString(),
+      });
+      const [page, data] = [`${url}/sale/${product}?lang=en`, `${url}/flash-sale/campaign?product_id=${product}`];
+      const before = [await reachedApi('/sale/:product_id'), await reachedApi('/flash-sale/campaign')];
+      const began = performance.now();
+      let views = 0;
+      while (views < 600) {
+        const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => getRaw(i % 2 === 0 ? page : data)));
+        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+        views += answers.length;
+      }
+      const most = 3 + Math.ceil((performance.now() - began) / 1_000);
+      const after = [await reachedApi('/sale/:product_id'), await reachedApi('/flash-sale/campaign')];
+      for (const [i, count] of after.entries()) expect(count - Number(before[i])).toBeLessThanOrEqual(most);
+
+      const languages = await Promise.all(
+        ['en', 'zh'].map((one) => getRaw(`${url}/sale/${product}`, { 'accept-language': one })),
+      );
+      expect(languages.map(({ body }) => /<html lang="(\w+)"/.exec(String(body))?.[1])).toEqual(['en', 'zh']);
+      const status = `${url}/flash-sale/queue-status?product_id=${product}&user_id=ann`;
+      for (let i = 0; i < 2; i += 1) expect((await getRaw(status)).headers['x-cache']).toBeUndefined();
+      for (const path of ['/admin', '/admin/campaigns', '/metrics', '/readyz'])
+        expect((await getRaw(url + path)).status).toBe(404);
+      expect((await send(`${url}/flash-sale/checkout`, { method: 'POST', json: {} })).status).toBe(400);
+    },
+  );
+});
