@@ -19,6 +19,7 @@
 --#include journal
 --#include pace
 --#include presence
+--#include news
 --#include plan
 --#include places
 --#include promote_head

@@ -23,6 +23,7 @@
 --#include journal
 --#include pace
 --#include presence
+--#include news
 --#include plan
 
 assert(extend_ms >= 1, 'a deadline is extended by nothing')

@@ -43,11 +43,12 @@ local earlier = redis.call('HGET', directory_key, no)
 local free = total == -1 and 0 or total - held - redeemed - burned
 assert(free >= 0, 'more is taken than there is')
 -- The closing time is unknown, so the grace period begins now.
-local closed_at = status == 'closed' and archived == '' and now_ms()
+local now = now_ms()
+local closed_at = status == 'closed' and archived == '' and now
 local _, terms = new_terms(version, type, each_field, each_value)
 redis.call('HSET', campaign_key, 'no', no, 'status', status, 'type', type, 'codes', codes, 'code_hint', 0, 'spent', stage,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
-  'waiting', waiting, 'last_line_no', last_line_no)
+  'waiting', waiting, 'last_line_no', last_line_no, 'counted_since', now)
 redis.call('HSET', campaign_key, unpack(terms))
 if stage ~= '0' then
   redis.call('HSET', campaign_key, 'moved_out', moved_out, 'arrived', arrived, 'gave', gave, 'own_codes', own_codes)

@@ -22,6 +22,7 @@
 --#include campaign
 --#include codes
 --#include pace
+--#include news
 --#include plan
 
 local c = read_campaign(campaign_key)

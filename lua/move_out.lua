@@ -24,6 +24,7 @@
 --#include codes
 --#include bucket_codes
 --#include pace
+--#include news
 --#include plan
 --#include given
 

@@ -9,7 +9,7 @@
 -- The first request_keys are three for each request: its idempotency key, the key of its order and the key of its
 -- device. Keys that requests refer to by position follow.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys... (at most 256)
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, holders, epoch, request_keys... (at most 256)
 -- ARGV
 --   input:json      as in INPUT
 -- INPUT
@@ -48,6 +48,8 @@
 -- REPLY
 --   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION each;
 --                                 due: ms, of every unit; 0 = nothing to pay, redeemed at once;
+--                                 velocity: outcome (paused, alerted), users and usual, if far more users than usual
+--                                 got a promise in a few seconds; none = not, or it was reported within a minute;
 --                                 last_id: journal id of the last promise, "" = no promise
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet
@@ -83,7 +85,7 @@
 --   draw line_no                      the caller must draw a line_no; given: the user waits with this one, and the
 --                                     caller must pass the position only
 --   failed reason                     a record that it needs is malformed; other requests are not affected
--- JOURNALS reserved, queued, answered
+-- JOURNALS reserved, queued, answered, status (a pause, after the promises)
 
 --#include clock
 --#include generation
@@ -94,6 +96,8 @@
 --#include presence
 --#include orders
 --#include journal_tail
+--#include news
+--#include velocity
 --#include claim_batch
 --#include claim_promises
 
@@ -247,6 +251,7 @@ local function claim(batch, r, fingerprint, quota_left)
   if used ~= '' then change.used_code = tonumber(used) end
   if c.once then change.once_left_ms = string.format('%d', r.once_expires_at - batch.now) end
   if order_claims then change.order_claims = order_claims end
+  change.is_first = not text
   return decision, change
 end
 
@@ -288,8 +293,13 @@ for i = 1, #requests do
 end
 
 -- Prepare, so that nothing can fail after the first write.
+local rate_fields, verdict = nil, nil
+if batch.first_promises > 0 and c.velocity ~= 'off' then
+  rate_fields, verdict = count_users(c, campaign_key, c.rate, batch.now, batch.first_promises)
+end
 local reply = { 'decided', '{"no":' .. batch.no .. ',"at":' .. batch.at .. ',"due":' .. batch.due .. ',"terms":' ..
-  batch.version .. ',"durable":' .. (c.durable and 'true' or 'false') .. ',"replies":[' .. table.concat(decisions, ',') .. ']}', '' }
+  batch.version .. ',"durable":' .. (c.durable and 'true' or 'false') ..
+  (verdict and ',"velocity":' .. cjson.encode(verdict) or '') .. ',"replies":[' .. table.concat(decisions, ',') .. ']}', '' }
 local reservations, deadlines, changed = batch.reservations, batch.deadlines, pairs_of(batch.packed_people)
 local line, presence, holders = pairs_of(batch.line, true), pairs_of(batch.presence, true), pairs_of(batch.holders)
 local entry, entry_id, fields, used_bits = nil, nil, changed_counters(batch), {}
@@ -301,11 +311,20 @@ if count > 0 then
   entry = { 'no', batch.no, 'count', text_of(batch, count), 'promises', common .. '\n' .. table.concat(batch.promises, '\n') }
 end
 for code in pairs(batch.codes) do used_bits[#used_bits + 1] = code - 1 end
+for i = 1, rate_fields and #rate_fields or 0 do fields[#fields + 1] = rate_fields[i] end
+local pause = verdict and verdict.outcome == 'paused' and pause_entry(c, batch.now, verdict)
+local pause_id = generation .. '-*'
+local is_sharded = pause and is_sharded_channel(news_key)
+if pause then
+  fields[#fields + 1] = 'status'
+  fields[#fields + 1] = 'paused'
+end
 local first_pace = batch.begins_line and new_pace(batch.now)
 local device_window_ms = text_of(batch, input.device_window_ms)
 
 -- Write, the journal first.
 if entry then reply[3] = redis.call('XADD', journal_key, entry_id, unpack(entry)) end
+if pause then redis.call('XADD', journal_key, pause_id, unpack(pause)) end
 if reservations[1] then redis.call('HSET', reservations_key, unpack(reservations)) end
 if deadlines[1] then redis.call('ZADD', deadlines_key, unpack(deadlines)) end
 if changed[1] then redis.call('HSET', people_key, unpack(changed)) end
@@ -319,4 +338,5 @@ for key, text in pairs(batch.answers) do redis.call('SET', key, text, 'PX', inpu
 for key, text in pairs(batch.devices) do redis.call('SET', key, text, 'PX', device_window_ms) end
 for key, left_ms in pairs(batch.once) do redis.call('SET', key, 1, 'PX', left_ms) end
 for key, text in pairs(batch.orders) do redis.call('SET', key, text, 'PX', input.order_ttl_ms) end
+if pause then publish_news(news_key, is_sharded, 'status||paused') end
 return reply

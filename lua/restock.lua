@@ -30,6 +30,7 @@
 --#include journal
 --#include pace
 --#include presence
+--#include news
 --#include plan
 --#include places
 --#include promote_head
@@ -60,6 +61,11 @@ c.total, c.free = c.total + delta, c.free + delta
 -- Journaled before the promotions that need it, so that Postgres raises the cap first.
 add_entry(plan, nil, 'kind', 'restocked', 'no', c.no, 'at', now, 'delta', delta, 'before', before, 'total', c.total,
   'actor', actor, 'request', request_id)
+-- A restock may attract a crowd, like an opening (includes/velocity.lua).
+if delta > 0 then
+  local calm_until = tonumber(redis.call('HGET', campaign_key, 'calm_until') or 0)
+  plan.fields.calm_until = math.max(calm_until, now + c.opening_ms)
+end
 promote_head(plan, limit)
 local total = tostring(c.total)
 -- The idempotency record has the id of the restock's entry, which is known once it is appended.

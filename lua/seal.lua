@@ -19,6 +19,7 @@
 --#include campaign
 --#include codes
 --#include pace
+--#include news
 --#include plan
 
 local c = read_campaign(campaign_key)

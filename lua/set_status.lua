@@ -23,7 +23,11 @@
 --#include campaign
 --#include codes
 --#include pace
+--#include news
 --#include plan
+
+-- What an operator has resumed is not paused by the watch over velocity for an hour.
+local calm_after_resume_ms = 3600000
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -59,6 +63,9 @@ local plan = new_plan(c, keys, generation, now)
 plan.fields.status = after
 -- An early opening moves starts_at, so that the sale does not return to `not_started` after a pause.
 if action == 'open' and now < c.starts_at then plan.fields.starts_at = now end
+-- From when the watch over velocity counts, and until when it only alerts (includes/velocity.lua).
+if action == 'open' or action == 'publish' then plan.fields.counted_since = now end
+if action == 'resume' then plan.fields.calm_until = now + calm_after_resume_ms end
 if after == 'closed' then
   plan.fields.closed_at = now
   plan.unlinked = { keys.line, keys.presence }

@@ -24,6 +24,7 @@
 --#include journal
 --#include pace
 --#include presence
+--#include news
 --#include plan
 --#include places
 --#include promote_head

@@ -3,7 +3,6 @@ import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
 import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { BansTable } from '../shared/postgres/bans.js';
-import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { readSharding } from '../shared/postgres/installation.js';
 import { PaymentEventsTable } from '../shared/postgres/payment-events.js';
@@ -13,7 +12,6 @@ import { SaleMinutes } from '../shared/postgres/sale-minutes.js';
 import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import type { Processor } from '../shared/queues/job-worker.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
-import { VelocityStore } from '../shared/sale/velocity-store.js';
 import type { Archiving } from './archive/archive.module.js';
 import type { CodeIssuing } from './codes/codes.module.js';
 import type { Core, WorkerShard } from './core.js';
@@ -29,7 +27,6 @@ import { retentionOf } from './retention/retention.module.js';
 import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
 import { keepSchedule } from './schedule/schedule.js';
 import type { Sweep, Sweeps } from './sweeps/sweeps.js';
-import { watchVelocity } from './velocity/watch-velocity.js';
 
 export type Processors = { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 
@@ -91,20 +88,11 @@ export function createSweeps(
   core: Core,
   { reconcile, events, codes, archive, refilling, push }: SweepsDeps,
 ): { readonly [Name in SweepName]: Sweep | null } {
-  const { database, metrics, sales, log, shards } = core;
-  const velocities = shards.all.map(({ commands, log: shardLog }) => ({
-    store: new VelocityStore(commands),
-    policies: new CampaignPolicies(database),
-    ...{ sales, metrics, log: shardLog, limits: LIMITS },
-  }));
+  const { log, shards } = core;
   const inEach = (run: (shard: WorkerShard) => Promise<void>) => () => inEachShard(shards.all, run);
   return {
     schedule: { everyMs: LIMITS.scheduleEveryMs, run: createSchedule(core, refilling) },
     publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
-    velocity: {
-      everyMs: LIMITS.velocityEveryMs,
-      run: inEach(({ index, clock }) => watchVelocity(clock.nowMs(), at(velocities, index))),
-    },
     codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
     archive: { everyMs: LIMITS.archiveEveryMs, run: inEach(({ index }) => archive.runOf(index)) },
     reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile.all() },

@@ -1,6 +1,7 @@
 import { localTime, momentOf, type WindowEdge } from '../../shared/calendar/sale-window.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { type CampaignTerms, givenTerms, storedTerms, termsOf } from '../../shared/domain/terms.js';
+import { storedOpeningMinutes, storedVelocity, type VelocityMode } from '../../shared/domain/velocity.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { invalidFields } from '../http/validate.js';
@@ -11,8 +12,11 @@ import {
   type CampaignData,
   NO_PRESENCE,
   ONE_UNIT,
-  type rules as ruleFields,
+  rules as ruleFields,
 } from './campaign.contract.js';
+
+type RuleName = keyof typeof ruleFields;
+const RULE_NAMES = Object.keys(ruleFields) as RuleName[];
 
 /** Between what an operator sends and sees, and the campaign as the project has it. */
 
@@ -27,8 +31,6 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
     ends_at: body.ends_at === null ? null : moment(body.ends_at, zone, 'end'),
   });
   checkWindow(terms);
-  const { checkout_url, extend_seconds, branding, require_token, risk, audience, stacking, uniform_refusals, limits } =
-    body;
   return {
     ...terms,
     productId: body.product_id as ProductId,
@@ -37,18 +39,19 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
     totalLimit: body.total_limit,
     status: body.draft ? 'draft' : startsAt > now ? 'scheduled' : 'open',
     buckets: body.buckets,
-    rules: {
-      checkout_url,
-      extend_seconds,
-      branding,
-      require_token,
-      risk,
-      audience,
-      stacking,
-      uniform_refusals,
-      limits,
-    },
+    rules: givenRules({ ...body, velocity: body.velocity ?? defaultVelocity(body) }),
   };
+}
+
+/** The rules among the fields that an operator sent. */
+function givenRules(body: Partial<Record<RuleName, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(RULE_NAMES.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])));
+}
+
+/** A leaked coupon is gone in seconds. A line keeps its order in a crowd, and without a limit nothing is used up. */
+function defaultVelocity({ type, code, total_limit, waiting_room }: CampaignBody): VelocityMode {
+  const isCoupon = type !== 'shared' || code !== null;
+  return isCoupon && total_limit !== null && !waiting_room.enabled ? 'pause' : 'alert';
 }
 
 /**
@@ -76,29 +79,13 @@ export function amendedTerms(
   const { absentHoldSeconds, presenceSeconds } = terms.waitingRoom;
   const problem = absentHoldProblem(absentHoldSeconds, presenceSeconds, terms.holdSeconds);
   if (problem) throw invalidFields({ pointer: '#/waiting_room/absent_hold_seconds', detail: problem });
-  const { checkout_url, extend_seconds, branding, require_token, risk, audience, stacking, uniform_refusals, limits } =
-    body;
-  const changed = Object.entries({
-    checkout_url,
-    extend_seconds,
-    branding,
-    require_token,
-    risk,
-    audience,
-    stacking,
-    uniform_refusals,
-    limits,
-  });
-  return {
-    terms,
-    rules: { ...current.rules, ...Object.fromEntries(changed.filter(([, value]) => value !== undefined)) },
-  };
+  return { terms, rules: { ...current.rules, ...givenRules(body) } };
 }
 
 /** The campaign as operators see it. */
 export function campaignView(campaign: StoredCampaign): CampaignData {
   // Taken by `rules` of the contract when they were stored.
-  const rules = campaign.rules as Pick<CampaignData, keyof typeof ruleFields>;
+  const rules = campaign.rules as Pick<CampaignData, RuleName>;
   const { starts_at, ends_at, ...terms } = storedTerms(campaign);
   return {
     id: campaign.id,
@@ -112,6 +99,8 @@ export function campaignView(campaign: StoredCampaign): CampaignData {
     ends_at: ends_at?.toISOString() ?? null,
     ends_at_local: ends_at && localTime(ends_at, campaign.timeZone),
     ...rules,
+    velocity: storedVelocity(campaign.rules.velocity),
+    opening_minutes: storedOpeningMinutes(campaign.rules.opening_minutes),
     buckets: campaign.buckets,
     status: campaign.status,
     hidden: campaign.hidden,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
 import { RISK_MODES } from '../../shared/domain/campaign-policy.js';
 import { checkoutUrlProblem, MAX_CHECKOUT_URL, PLACEHOLDERS } from '../../shared/domain/checkout-url.js';
+import { DEFAULT_OPENING_MINUTES, MAX_OPENING_MINUTES, VELOCITY_MODES } from '../../shared/domain/velocity.js';
 import { externalId, note, storable } from '../http/fields.js';
 import { branding } from './branding.contract.js';
 import { typedCode } from './codes.contract.js';
@@ -83,6 +84,16 @@ export const rules = {
   branding: branding.nullable(),
   require_token: z.boolean(),
   risk: z.enum(RISK_MODES).describe('whether rules on accounts, ages and hours decide, or only count'),
+  velocity: z
+    .enum(VELOCITY_MODES)
+    .describe(
+      'what happens when far more users than usual get a promise within seconds: the campaign is paused, or operators are only alerted',
+    ),
+  opening_minutes: z
+    .int()
+    .min(0)
+    .max(MAX_OPENING_MINUTES)
+    .describe('minutes after the start and after a restock in which `velocity` only alerts'),
   audience: audience.nullable(),
   stacking,
   uniform_refusals: z.boolean(),
@@ -124,6 +135,10 @@ const campaignFields = z.strictObject({
   require_attestation: terms.require_attestation.default(true),
   require_token: rules.require_token.default(false),
   risk: rules.risk.default('observe'),
+  velocity: rules.velocity
+    .optional()
+    .describe('default: `pause` for coupons with a `total_limit` and without a line, else `alert`'),
+  opening_minutes: rules.opening_minutes.default(DEFAULT_OPENING_MINUTES),
   audience: rules.audience.default(null),
   stacking: rules.stacking.default({ exclusive: false }),
   checkout_url: rules.checkout_url.default(null),

@@ -5,8 +5,14 @@ import { isStorable } from './rules.contract.js';
 const hour = (least: number, most: number) => z.int('must be a whole hour').min(least).max(most);
 
 const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
-  validate_per_minute_per_user: { takes: z.int(), meaning: 'checks of codes by one user in a minute' },
-  redeem_per_minute_per_user: { takes: z.int(), meaning: 'attempted redemptions by one user in a minute' },
+  validate_per_minute_per_user: {
+    takes: z.int(),
+    meaning: 'checks of codes by one user: as many at once, and as many in each minute after that',
+  },
+  redeem_per_minute_per_user: {
+    takes: z.int(),
+    meaning: 'attempted redemptions by one user: as many at once, and as many in each minute after that',
+  },
   redeem_per_minute_per_address: {
     takes: z.int(),
     meaning: 'attempted redemptions from one address in a minute; above it, each needs a solved challenge',
@@ -37,11 +43,9 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     takes: z.strictObject({ from: hour(0, 23), to: hour(0, 24) }).nullable(),
     meaning: 'hours in the campaign’s time zone in which a solved challenge is needed, `to` excluded; null = none',
   },
-  velocity_factor: { takes: z.int(), meaning: 'multiple of the usual promises per minute that counts as an attack' },
-  velocity_floor_per_minute: {
+  surge_attempts_per_minute: {
     takes: z.int(),
-    meaning:
-      'promised units and places per minute that never count as an attack; default: 20 per unit, at least 20,000',
+    meaning: 'attempts per minute in one process, above which device tokens need a proof of work; default: 20,000',
   },
 };
 

@@ -13,7 +13,7 @@ import { tokenRoutes } from './token.route.js';
 /** Device tokens, and checkout itself. */
 export function checkoutModule(
   { config, clock, metrics, log }: Core,
-  { auth, limits, attestation, abuse, velocity }: Guards,
+  { auth, limits, attestation, abuse, attemptRate }: Guards,
   { claim, codeTexts, terms, checkoutLinks }: Claims,
 ): Route[] {
   const { policies, loadShedder, tokenQuota } = limits;
@@ -27,10 +27,10 @@ export function checkoutModule(
       }),
       policies,
       blocklist,
-      tokenSurge: new TokenSurge(policies, velocity, {
+      tokenSurge: new TokenSurge(policies, attemptRate, {
         freePerMinute: config.freeTokensPerMinute,
         freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
-        velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
+        surgeAttemptsPerMinute: LIMITS.surgeAttemptsPerMinute,
       }),
       clock,
       tokenQuota,
@@ -43,7 +43,7 @@ export function checkoutModule(
       blocklist,
       riskGate,
       policies,
-      velocity,
+      attemptRate,
       shopper: auth.shopper,
       metrics,
       log,

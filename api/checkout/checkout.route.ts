@@ -7,9 +7,9 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { ClaimRequest } from '../claim/claim.js';
 import { claimSender } from '../claim/send-claim.js';
+import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import type { RiskGate } from '../guards/abuse/risk-gate.js';
-import type { Velocity } from '../guards/abuse/velocity.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -32,7 +32,7 @@ export type CheckoutRouteDeps = {
   blocklist: BlocklistGuard;
   riskGate: RiskGate;
   policies: PolicyCache;
-  velocity: Velocity;
+  attemptRate: AttemptRate;
   shopper: ShopperIdentity;
   metrics: Metrics;
   log: Log;
@@ -43,7 +43,8 @@ export type CheckoutRouteDeps = {
  * Redis; then one script decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
-  const { loadShedder, checkout, attestation, blocklist, riskGate, policies, velocity, shopper, metrics, log } = deps;
+  const { loadShedder, checkout, attestation, blocklist, riskGate, policies, attemptRate, shopper, metrics, log } =
+    deps;
   const sendClaim = claimSender(checkout.limits);
   return defineRoute(checkoutContract, async (call) => {
     const { req } = call;
@@ -70,7 +71,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       const request = requestOf(req, body, source.key, attested, identity);
       const attributes = identity.attributes ?? body.attributes;
       const policy = policies.of(body.product_id);
-      velocity.attempted(policy.product, attested.device.counted);
+      attemptRate.add(policy.product, attested.device.counted);
       const entering =
         policy.risk === 'off' && !policy.limits.attestationLevel
           ? null
@@ -86,7 +87,6 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       }
       if (result.replayed) riskGate.replayed({ policy, network: networkOf(req) }, 'checkout');
       else if (policy.risk !== 'off') {
-        velocity.promised(policy.product, body.user_id);
         riskGate.promised({ policy, device: attested.device.named, user: request.user });
       }
       const { replayed, answer } = result;

@@ -14,6 +14,7 @@ import { CommittedClaims } from './committed-claims.js';
 import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
 import { TermsNotifications } from './terms-notifications.js';
+import { velocityAlarm } from './velocity-alarm.js';
 
 /** Used by every feature that promises a unit or reports on one. */
 export type Claims = {
@@ -57,6 +58,8 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
       void listen().catch((error: unknown) => log.warn({ err: error }, 'changes of terms cannot be heard of')),
     stop: endsWithItsConnection,
   });
+  const alarm = velocityAlarm(core);
+  for (const { sale } of shards.all) sale.claims.onVelocity = alarm;
   const committed = new CommittedClaims(sales, acknowledgements, config.shards);
   return {
     claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, committed, core.tracing),

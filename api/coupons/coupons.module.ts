@@ -27,7 +27,7 @@ import { Validation } from './validation.js';
  */
 export function couponsModule(
   core: Core,
-  { auth: { shopper }, limits, attestation, abuse, velocity }: Guards,
+  { auth: { shopper }, limits, attestation, abuse, attemptRate }: Guards,
   { claim, terms }: Claims,
   isOfOther: (code: Code) => boolean = () => false,
 ): Route[] {
@@ -64,7 +64,7 @@ export function couponsModule(
       riskGate,
       redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),
       redemption: new Redemption(claim, terms, oneTimeTokens),
-      velocity,
+      attemptRate,
       shopper,
       limits: LIMITS,
     }),

@@ -1,16 +1,17 @@
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { claimSender } from '../claim/send-claim.js';
+import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf } from '../guards/abuse/failed-attempt-limiter.js';
 import type { RiskGate } from '../guards/abuse/risk-gate.js';
-import type { Velocity } from '../guards/abuse/velocity.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
 import { deviceOf, provenDevice } from '../guards/caller/fingerprint.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
-import type { CampaignQuota } from '../guards/limits/quotas.js';
+import type { CampaignLimit } from '../guards/limits/quotas.js';
+import type { TokenBucket } from '../guards/limits/token-bucket.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { metadataText } from '../http/fields.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
@@ -28,16 +29,17 @@ export type RedeemDeps = AttemptDeps & {
   attestation: Attestation;
   blocklist: BlocklistGuard;
   riskGate: RiskGate;
-  redeemQuota: CampaignQuota;
+  redeemQuota: CampaignLimit<TokenBucket>;
   redemption: Redemption;
-  velocity: Velocity;
+  attemptRate: AttemptRate;
   shopper: ShopperIdentity;
   limits: { deviceQuota: number; deviceWindowMs: number };
 };
 
 /** POST /coupons/redeem. */
 export function redeemRoute(deps: RedeemDeps): Route {
-  const { loadShedder, attestation, blocklist, riskGate, failures, policies, redeemQuota, redemption, velocity } = deps;
+  const { loadShedder, attestation, blocklist, riskGate, failures, policies, redeemQuota, redemption, attemptRate } =
+    deps;
   const { shopper } = deps;
   const sendClaim = claimSender(deps.limits);
   return defineRoute(redeemContract, async (call) => {
@@ -58,7 +60,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     blocklist.bans.admitPaused(caller);
     /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
     const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
-      velocity.attempted(policy.product, device ?? user);
+      attemptRate.add(policy.product, device ?? user);
       const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(caller);
       const accountCreatedAt = who.attributes.account_created_at;
       const solution = body.challenge_solution ?? null;
@@ -117,7 +119,6 @@ export function redeemRoute(deps: RedeemDeps): Route {
           riskGate.replayed({ policy, network }, 'redeem');
         } else {
           failures.succeeded(guesser);
-          if (policy.risk !== 'off') velocity.promised(found.product, user);
           riskGate.promised({ policy, device: named, user });
         }
         return { issued: found, redeemed: result, rateLimit: headers };

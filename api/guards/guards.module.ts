@@ -1,11 +1,8 @@
 import { LIMITS } from '../../shared/config/limits.js';
-import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
-import type { ProductId } from '../../shared/domain/ids.js';
-import { VelocityStore, VelocityStores } from '../../shared/sale/velocity-store.js';
 import type { Core } from '../core.js';
 import type { Guard, GuardName } from '../http/route.js';
 import { type Abuse, abuseModule } from './abuse/abuse.module.js';
-import { Velocity } from './abuse/velocity.js';
+import { AttemptRate } from './abuse/attempt-rate.js';
 import { type Attestations, attestationModule } from './attestation/attestation.module.js';
 import { type Auth, authModule } from './auth/auth.module.js';
 import { type Limits, limitsModule } from './limits/limits.module.js';
@@ -18,26 +15,18 @@ export type Guards = {
   attestation: Attestations;
   abuse: Abuse;
   /** Counts attempts at each product. */
-  velocity: Velocity;
+  attemptRate: AttemptRate;
   /** The guards that contracts name. */
   byName: Record<GuardName, Guard>;
 };
 
 export function guardsModule(core: Core): Guards {
-  const { life, clock, shards } = core;
-  const velocity = new Velocity(
-    new VelocityStores(
-      shards.all.map(({ commands }) => new VelocityStore(commands)),
-      (product) => shards.of(product as ProductId, FIRST_BUCKET).index,
-    ),
-    () => clock.nowMs(),
-    LIMITS,
-  );
-  life.add('velocity of campaigns', velocity);
+  const attemptRate = new AttemptRate(LIMITS);
+  core.life.add('rate of attempts', attemptRate);
   const limits = limitsModule(core);
-  const attestation = attestationModule(core, velocity);
+  const attestation = attestationModule(core, attemptRate);
   const abuse = abuseModule(core, { limits, attestation });
-  return { auth: authModule(core), limits, attestation, abuse, velocity, byName: namedGuards(limits, abuse) };
+  return { auth: authModule(core), limits, attestation, abuse, attemptRate, byName: namedGuards(limits, abuse) };
 }
 
 function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { blocklist }: Abuse): Guards['byName'] {

@@ -18,6 +18,8 @@ local function new_batch(c, input, keys, request_keys, now)
     reservations = {}, deadlines = {}, promises = {},
     -- Line numbers of users who joined or returned in this call.
     newly_present = {},
+    -- Number of users who get their first promise of the campaign in this call.
+    first_promises = 0,
   }
 end
 
@@ -99,6 +101,7 @@ end
 --     used_code          number of the used code
 --     once_left_ms       time for which the one-time token stays marked as used, as text
 --     order_claims       value of the order's key
+--     is_first           whether the user had no promise of the campaign before
 local function apply(batch, r, change, device_calls)
   local c, values, keys, first = batch.c, batch.values, batch.request_keys, r.keys
   if device_calls then
@@ -110,6 +113,7 @@ local function apply(batch, r, change, device_calls)
   local user, answer, promises, units, line_no = r.user, change.answer, batch.promises, change.units, change.line_no
   values[keys[first]], batch.answers[keys[first]] = answer, answer
   promises[#promises + 1] = change.promise
+  if change.is_first then batch.first_promises = batch.first_promises + 1 end
   if change.person then batch.people[user], batch.packed_people[user] = change.person, change.person end
   if units then
     local reservations, deadlines, reservation_id = batch.reservations, batch.deadlines, change.reservation_id

@@ -1,6 +1,6 @@
 -- The decisions of a script before they are written. Redis does not roll back, so a script decides on a plan, and
 -- `apply` writes it at the end: nothing can fail after the first write. Values that the plan may have changed are read
--- through it. Needs records, campaign, codes, pace.
+-- through it. Needs records, campaign, codes, pace, news.
 --   keys: the keys of the script among campaign, people, reservations, deadlines, line, presence, codes, journal, news,
 --     payments
 local function new_plan(c, keys, generation, now)
@@ -153,10 +153,9 @@ end
 -- followed by each entry as JSON (an array of the id, the fields, and the record if there is one), and the id of the
 -- first entry.
 local function apply(plan, reply)
-  -- Where keys have a tag, channels are sharded (shared/redis/channels.ts).
-  local is_sharded = string.sub(plan.keys.news, 1, 1) == '{'
   assert_counters(plan.c)
   local keys, answer, first_id = plan.keys, plan.answer, nil
+  local is_sharded = is_sharded_channel(keys.news)
   local written, removed = planned_fields(plan)
   local people, bits = {}, {}
   for user in pairs(plan.changed) do people[user] = person_text(plan.people[user]) end
@@ -193,8 +192,6 @@ local function apply(plan, reply)
   for _, key in ipairs(plan.unlinked) do redis.call('UNLINK', key) end
   for key, text in pairs(plan.orders) do redis.call('SET', key, text, 'PX', plan.order_ttl_ms) end
   if answer then redis.call('SET', answer.key, answer.text(first_id), 'PX', answer.ttl_ms) end
-  for _, message in ipairs(plan.news) do
-    if is_sharded then redis.call('SPUBLISH', keys.news, message) else redis.call('PUBLISH', keys.news, message) end
-  end
+  for _, message in ipairs(plan.news) do publish_news(keys.news, is_sharded, message) end
   return reply, first_id
 end

@@ -104,6 +104,7 @@ function bodyOf(f: Fields, rules: RuleFields, brand: BrandFields, isNew: boolean
     ends_at: valueIn(f.ends_at) ?? null,
     checkout_url: textOf(f.checkout_url) || null,
     discount: discountOf(f),
+    velocity: textOf(f.velocity) || undefined,
     waiting_room: { ...room, presence_seconds: room.presence_seconds ?? null },
     branding: brand.value(),
     ...rules.values(),

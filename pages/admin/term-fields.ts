@@ -157,6 +157,18 @@ export const FIELDS = {
     label: 'Rules on risk',
     options: { observe: 'Observe: only count', enforce: 'Enforce: decide', off: 'Off' },
   },
+  velocity: {
+    group: 'Guards',
+    label: 'Far more users than usual within seconds',
+    hint: 'Automatic = pause for coupons with a limit and without a line, else alert.',
+    options: { '': 'Automatic', pause: 'Pause the campaign', alert: 'Only alert', off: 'Ignore' },
+  },
+  opening_minutes: {
+    group: 'Guards',
+    label: 'Minutes without such a pause',
+    hint: 'After the start and after a restock. Many users are usual then.',
+    attributes: { ...number, value: '2' },
+  },
 } satisfies Record<string, TermField>;
 
 const text = (value: unknown): string => String(value);
@@ -181,8 +193,18 @@ export const FACTS: [string, (terms: Terms) => string][] = [
   ['Refunded units', ({ refund_policy }) => (refund_policy === 'burn' ? 'are burned' : 'return to stock')],
   ['Device token', ({ require_attestation }) => `needed: ${yes(require_attestation)}`],
   ['Rules on risk', ({ risk }) => text(risk)],
+  [
+    'Far more users than usual',
+    ({ velocity, opening_minutes }) => velocityText(text(velocity), Number(opening_minutes)),
+  ],
   ['Version', ({ version }) => text(version)],
 ];
+
+function velocityText(velocity: string, openingMinutes: number): string {
+  if (velocity === 'off') return 'are ignored';
+  if (velocity === 'alert') return 'raise an alert';
+  return `pause it, except ${count(openingMinutes)} minutes after the start and a restock`;
+}
 
 function discountText(discount: Terms | null): string {
   if (!discount) return 'none';

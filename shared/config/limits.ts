@@ -353,14 +353,8 @@ export const LIMITS = {
   newDevicesPerHour: 1_000,
   /** Devices and networks whose accounts one process counts where rules only observe. */
   accountsObserved: 50_000,
-  /**
-   * Promises in a minute that are an attack: a hundred times the mean of the hour before, and more than a launch makes,
-   * whose hour before was empty: 20 people for each unit, and 20,000 at least. A campaign may say otherwise.
-   */
-  velocityFactor: 100,
-  velocityFloorPerMinute: 20_000,
-  velocityFloorPerUnit: 20,
-  velocityEveryMs: 2_000,
+  /** Attempts at a campaign per minute and process, above which each device token needs a proof of work. */
+  surgeAttemptsPerMinute: 20_000,
   /** Networks whose calls one process counts in its memory. */
   callersKept: 100_000,
   /**

@@ -105,8 +105,10 @@ export const EVENTS = {
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.paused.v1': {
-    meaning: 'New users are refused; reservations and places in line stay.',
-    data: z.object({ ...campaign, before: status, status }),
+    meaning:
+      'New users are refused; reservations and places in line stay. `actor` is `velocity` if far more users than usual got a promise within ' +
+      'seconds; then `reason` has the numbers.',
+    data: z.object({ ...campaign, before: status, status, actor: z.enum(['operator', 'clock', 'velocity']), reason }),
   },
   'dev.doorbuster.campaign.resumed.v1': {
     meaning: 'The pause is over.',

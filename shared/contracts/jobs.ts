@@ -32,7 +32,6 @@ export type JobResult<Name extends QueueName> = Jobs[Name]['result'];
 export const SWEEP_NAMES = [
   'schedule',
   'publish',
-  'velocity',
   'codes',
   'archive',
   'reconcile',

@@ -18,8 +18,7 @@ export type CampaignLimits = {
   accountsPerAddress?: number | null;
   accountMinAgeHours?: number | null;
   unusualHours?: HourSpan | null;
-  velocityFactor?: number;
-  velocityFloorPerMinute?: number;
+  surgeAttemptsPerMinute?: number;
 };
 
 /** Users per day on one device, and in one network, above which a risk rule applies. A campaign may override both. */
@@ -80,8 +79,7 @@ export const LIMIT_FIELDS = {
   accounts_per_address: { field: 'accountsPerAddress', read: orNull(whole(1, 1_000_000)) },
   account_min_age_hours: { field: 'accountMinAgeHours', read: orNull(whole(1, 87_600)) },
   unusual_hours: { field: 'unusualHours', read: orNull(hours) },
-  velocity_factor: { field: 'velocityFactor', read: whole(2, 1_000_000) },
-  velocity_floor_per_minute: { field: 'velocityFloorPerMinute', read: whole(1, 1_000_000_000) },
+  surge_attempts_per_minute: { field: 'surgeAttemptsPerMinute', read: whole(1, 1_000_000_000) },
 } as const satisfies Record<string, { field: keyof CampaignLimits; read: Reader<unknown> }>;
 export type LimitName = keyof typeof LIMIT_FIELDS;
 

@@ -236,6 +236,8 @@ const RULE_FIELDS: TextField[] = [
   { field: 'open_to_all', kind: 'version', missing: '' },
   { field: 'stacking', kind: 'text', missing: 'combines' },
   { field: 'type', kind: 'text', missing: '' },
+  { field: 'velocity', kind: 'text', missing: 'off' },
+  { field: 'opening_ms', kind: 'int', missing: '0' },
 ];
 
 /**

@@ -147,8 +147,8 @@ export class Metrics {
   ]);
   readonly velocityAlerts = this.#counter(
     'velocity_alerts_total',
-    'Minutes in which a campaign promised far more than usual',
-    ['mode'],
+    'Times, at most one a minute and campaign, that far more users than usual got a promise within seconds',
+    ['outcome'],
   );
 
   readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');

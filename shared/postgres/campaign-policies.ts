@@ -14,15 +14,11 @@ type Row = {
   checkout_url: string | null;
   extend_seconds: number | null;
   closed: boolean;
-  /** bigint, which node-postgres returns as text; null = unlimited */
-  total_limit: string | null;
 };
-
-export type CampaignPolicyWithUnits = CampaignPolicy & { units: number | null };
 
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
   rules -> 'limits' as limits, rules -> 'audience' as audience, rules ->> 'checkout_url' as checkout_url,
-  (rules ->> 'extend_seconds')::int as extend_seconds,   status = 'closed' as closed, total_limit from campaigns`;
+  (rules ->> 'extend_seconds')::int as extend_seconds, status = 'closed' as closed from campaigns`;
 
 /** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
@@ -33,12 +29,6 @@ export class CampaignPolicies {
     const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed' or (held > 0
          and (rules ->> 'checkout_url' is not null or (rules ->> 'extend_seconds')::int > 0))`);
     return rows.map(fromRow);
-  }
-
-  /** Does the same, with the total of each campaign; null = unlimited. */
-  async liveWithUnits(): Promise<CampaignPolicyWithUnits[]> {
-    const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
-    return rows.map((row) => ({ ...fromRow(row), units: row.total_limit === null ? null : Number(row.total_limit) }));
   }
 
   async of(product: ProductId): Promise<CampaignPolicy | null> {

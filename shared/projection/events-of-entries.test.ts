@@ -3,8 +3,8 @@ import type { CampaignStatus } from '../domain/campaign.js';
 import { eventsOf, rejectedEvent } from './events-of-entries.js';
 
 const base = { journalId: '5-1', no: 7, atMs: 5 };
-const change = (before: CampaignStatus, status: CampaignStatus, action = 'any') =>
-  eventsOf([{ ...base, kind: 'status', action, before, status, actor: 'olga', request: 'q', reason: 'secret' }]);
+const change = (before: CampaignStatus, status: CampaignStatus, actor = 'olga') =>
+  eventsOf([{ ...base, kind: 'status', action: 'any', before, status, actor, request: 'q', reason: 'secret' }]);
 
 const CHANGES: [CampaignStatus, CampaignStatus, string][] = [
   ['draft', 'scheduled', 'scheduled'],
@@ -17,7 +17,7 @@ const CHANGES: [CampaignStatus, CampaignStatus, string][] = [
   ['draft', 'closed', 'closed'],
 ];
 for (const [before, status, event] of CHANGES) {
-  test(`from ${before} to ${status} is ${event}, without the actor`, () => {
+  test(`from ${before} to ${status} is ${event}, without the name of the operator`, () => {
     expect(change(before, status)).toEqual([
       {
         type: `dev.doorbuster.campaign.${event}.v1`,
@@ -26,11 +26,15 @@ for (const [before, status, event] of CHANGES) {
         once: '5-1 7 q',
         atMs: 5,
         trace: '',
-        data: { before, status },
+        data: { before, status, ...(status === 'paused' ? { actor: 'operator', reason: null } : {}) },
       },
     ]);
   });
 }
+
+test('the event of a pause by the watch over velocity has its numbers', () => {
+  expect(change('open', 'paused', 'velocity')).toMatchObject([{ data: { actor: 'velocity', reason: 'secret' } }]);
+});
 
 test('a change that no script makes is an error, not an event', () => {
   expect(() => change('open', 'draft')).toThrow('makes a draft');

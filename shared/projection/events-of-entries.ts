@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { EventType, OwnDataOf } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
+import { ACTORS } from '../domain/actors.js';
 import { campaignOfNumber } from '../domain/buckets.js';
 import { ContractError } from '../errors/faults.js';
 
@@ -138,9 +139,7 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
       return [about(entry, 'dev.doorbuster.redemption.refunded.v1', { burned: entry.burned })];
     case 'status':
       // Bucket 0 speaks for the campaign.
-      return entry.bucket !== undefined
-        ? []
-        : [ofCampaign(entry, statusType(entry), { before: entry.before, status: entry.status })];
+      return entry.bucket !== undefined ? [] : [statusEvent(entry)];
     case 'restocked':
       return [
         ofCampaign(entry, 'dev.doorbuster.campaign.restocked.v1', { delta: entry.delta, total_limit: entry.total }),
@@ -157,6 +156,19 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
     default:
       return entry satisfies never;
   }
+}
+
+/** Names of operators, and what they wrote, stay in the audit log. */
+function statusEvent(entry: EntryOf<'status'>): NewEvent {
+  const { before, status, actor, reason } = entry;
+  const type = statusType(entry);
+  if (type !== 'dev.doorbuster.campaign.paused.v1') return ofCampaign(entry, type, { before, status });
+  const automatic = [ACTORS.velocity, ACTORS.clock].find((one) => one === actor);
+  return ofCampaign(entry, type, {
+    ...{ before, status },
+    actor: automatic ?? 'operator',
+    reason: (automatic && reason) || null,
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import { numberOfBucket } from '../domain/buckets.js';
 import { type BucketPart, type Campaign, MAX_UNITS } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
 import { termFields } from '../domain/terms.js';
+import { storedOpeningMinutes, storedVelocity } from '../domain/velocity.js';
 import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
 import { packDetails } from './campaign-details.js';
 import type { SaleCalls } from './sale-calls.js';
@@ -142,6 +143,8 @@ function saleTerms(campaign: Campaign): { field: string; value: string | number 
     // The version of terms without an audience. Terms written by an older version of the project are thus checked.
     open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
     stacking: campaign.stacking,
+    velocity: storedVelocity(campaign.rules.velocity),
+    opening_ms: storedOpeningMinutes(campaign.rules.opening_minutes) * 60_000,
     details: packDetails(campaign),
   };
   return Object.entries(fields).map(([field, value]) => ({ field, value }));

@@ -1,4 +1,5 @@
 import { campaignNoOf, type ProductId, type UserId } from '../domain/ids.js';
+import type { VelocityVerdict } from '../domain/velocity.js';
 import { CallBatcher } from '../redis/call-batcher.js';
 import { decodeIdempotencyRecord } from '../redis/idempotency-record.js';
 import { saleKeys } from '../redis/keys.js';
@@ -19,6 +20,8 @@ import {
 /** Checkouts and redemptions by code. Every method throws EngineUnavailable when Redis cannot be used. */
 export class Claims {
   readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
+  /** Receives the verdicts of the watch over velocity. */
+  onVelocity: (product: ProductId, verdict: VelocityVerdict) => void = () => {};
 
   constructor(
     readonly calls: SaleCalls,
@@ -56,7 +59,9 @@ export class Claims {
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
     const outcome = await this.calls.scripts.run(reserveScript, reserveCall(inputs, this.calls.limits));
     if (outcome.kind === 'decided') {
-      const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+      const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs, (verdict) =>
+        this.onVelocity((inputs[0] as ReserveInput).product, verdict),
+      );
       return decisions.map((one) => this.calls.scripts.located('reserve', one));
     }
     return inputs.map(() => ({ kind: outcome.kind }));

@@ -8,7 +8,7 @@ import { FEATURES } from '../features.mjs';
 const E2E = 'test/e2e/sockets.test.ts';
 const INTEGRATION = 'test/integration/persist.test.ts';
 const SCRIPT = 'test/integration/scripts/reserve.test.ts';
-const VELOCITY = 'test/e2e/velocity.test.ts';
+const PROBE = 'test/e2e/worker-probe.test.ts';
 const FLASH_SALE = 'test/e2e/flash-sale.test.ts';
 const ALL = [E2E, INTEGRATION, 'test/architecture/places.test.ts', 'test/faults/redis.test.ts'];
 
@@ -28,12 +28,12 @@ describe('select', () => {
   });
 
   it('runs a folder of tests that the table names', () => {
-    expect(select(['lua/reserve.lua'], [], [SCRIPT, VELOCITY]).run).toEqual([SCRIPT]);
+    expect(select(['lua/reserve.lua'], [], [SCRIPT, PROBE]).run).toEqual([SCRIPT]);
   });
 
   it('takes the longest path of the table', () => {
-    expect(select(['worker/velocity/velocity.ts'], [], [VELOCITY, FLASH_SALE]).run).toEqual([VELOCITY]);
-    expect(select(['worker/main.ts'], [], [VELOCITY, FLASH_SALE]).run).toEqual([FLASH_SALE]);
+    expect(select(['worker/ops/probe.ts'], [], [PROBE, FLASH_SALE]).run).toEqual([PROBE]);
+    expect(select(['worker/main.ts'], [], [PROBE, FLASH_SALE]).run).toEqual([FLASH_SALE]);
   });
 });
 

@@ -44,6 +44,8 @@ describe('a campaign', () => {
       require_attestation: true,
       require_token: false,
       risk: 'observe',
+      velocity: 'alert',
+      opening_minutes: 2,
       audience: null,
       stacking: { exclusive: false },
       checkout_url: null,
@@ -367,9 +369,11 @@ describe('names that a call does not have', () => {
         discount: { kind: 'percent', percent: 5, curency: 'EUR' },
       }),
     ).toEqual(['Unknown field `curency`. Did you mean `currency`?', '#/discount/curency']);
-    expect(await unknownIn('POST', '/admin/campaigns', { ...campaign, limits: { velocity_floor: 3 } })).toEqual([
-      'Unknown field `velocity_floor`. Did you mean `velocity_factor`?',
-      '#/limits/velocity_floor',
+    expect(
+      await unknownIn('POST', '/admin/campaigns', { ...campaign, limits: { surge_attempts_a_minute: 3 } }),
+    ).toEqual([
+      'Unknown field `surge_attempts_a_minute`. Did you mean `surge_attempts_per_minute`?',
+      '#/limits/surge_attempts_a_minute',
     ]);
     expect((await operator.call('GET', `/admin/campaigns/${campaign.product_id}`)).status).toBe(404);
     const product = await operator.openCampaign({ total_limit: 1 });

@@ -212,7 +212,7 @@ test('values that would be changed on the way are refused', () =>
   expectRefusedTerms(
     '"name":"\\ud800"',
     '"code":"\\udfff"',
-    '"limits":{"velocity_factor":1e400}',
+    '"limits":{"surge_attempts_per_minute":1e400}',
     '"starts_at":"9999-12-31T23:59:59-23:59"',
   ));
 

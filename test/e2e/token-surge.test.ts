@@ -79,7 +79,7 @@ test('a shopper with the client gets a unit although the token costs work', asyn
 test('a campaign that is stormed makes tokens cost work for every network, and only while it is', async () => {
   const product = await operator.openCampaign({
     ...enforced,
-    limits: { ...enforced.limits, velocity_floor_per_minute: 1_200, velocity_factor: 1_000_000 },
+    limits: { ...enforced.limits, surge_attempts_per_minute: 1_200 },
   });
   let storming = true;
   const storm = async () => {

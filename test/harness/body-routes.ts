@@ -39,6 +39,8 @@ const TERMS = {
   require_attestation: 'flag',
   require_token: 'flag',
   risk: 'text',
+  velocity: 'text',
+  opening_minutes: 'seconds',
   audience: 'text',
   stacking: 'text',
   checkout_url: 'url',

@@ -91,6 +91,8 @@ test('the outbox has an event for each change, in their order, each once', async
     product_id: campaign.product,
     before: 'open',
     status: 'paused',
+    actor: 'operator',
+    reason: null,
   });
   for (const { type, data } of events) expect(EVENTS[type].data.strict().parse(data)).toEqual(data);
   const first = entries[0];

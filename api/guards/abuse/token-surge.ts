@@ -1,13 +1,13 @@
 import type { PolicyCache } from '../limits/policy-cache.js';
-import type { Velocity } from './velocity.js';
+import type { AttemptRate } from './attempt-rate.js';
 
 export type TokenSurgeLimits = {
   /** Tokens per network and minute without a proof of work, while a campaign enforces its rules. */
   freePerMinute: number;
   /** Tokens per network and minute without a proof of work, while no campaign enforces its rules. */
   freeInPeacePerMinute: number;
-  /** Attempts per minute that count as normal, in a campaign that does not set `velocityFloorPerMinute`. */
-  velocityFloorPerMinute: number;
+  /** Attempts per minute that count as normal, in a campaign that does not say otherwise. */
+  surgeAttemptsPerMinute: number;
 };
 
 /**
@@ -17,7 +17,7 @@ export type TokenSurgeLimits = {
 export class TokenSurge {
   constructor(
     readonly policies: PolicyCache,
-    readonly velocity: Velocity,
+    readonly attempts: AttemptRate,
     readonly limits: TokenSurgeLimits,
   ) {}
 
@@ -29,11 +29,8 @@ export class TokenSurge {
     return tokens > this.limits.freePerMinute || enforcing.some((product) => this.#isSurging(product));
   }
 
-  /**
-   * Reacts earlier than the worker, which pauses a campaign after a whole minute. Proofs of work may prevent the pause.
-   */
   #isSurging(product: string): boolean {
-    const { velocityFloorPerMinute = this.limits.velocityFloorPerMinute } = this.policies.of(product).limits;
-    return this.velocity.perSecond(product) > velocityFloorPerMinute / 60;
+    const { surgeAttemptsPerMinute = this.limits.surgeAttemptsPerMinute } = this.policies.of(product).limits;
+    return this.attempts.perSecond(product) > surgeAttemptsPerMinute / 60;
   }
 }

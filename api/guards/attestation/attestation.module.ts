@@ -17,10 +17,10 @@ export type Attestations = {
   platform: PlatformAttestation;
 };
 
-/** @param velocity attempts at a product, per second; challenges get harder as it grows */
+/** @param attempts at a product, per second; challenges get harder as they grow */
 export function attestationModule(
   { config, clock, metrics, shards }: Core,
-  velocity: { perSecond(product: string): number },
+  attempts: { perSecond(product: string): number },
 ): Attestations {
   const nowMs = () => clock.nowMs();
   const { appAttest, playIntegrity } = config.platforms;
@@ -28,7 +28,7 @@ export function attestationModule(
     keys: config.attestationKeys,
     shards,
     nowMs,
-    perSecond: (product) => velocity.perSecond(product),
+    perSecond: (product) => attempts.perSecond(product),
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
     limits: LIMITS,
   });

@@ -7,6 +7,7 @@ import {
   reservationIdOf,
   type UserId,
 } from '../../domain/ids.js';
+import type { VelocityVerdict } from '../../domain/velocity.js';
 import { ContractError } from '../../errors/faults.js';
 import { rebuilding, text } from '../../redis/reply-fields.js';
 import { defineScript } from '../../redis/script-contract.js';
@@ -102,6 +103,7 @@ export type DecidedCall = {
   due: number;
   terms: number;
   durable: boolean;
+  velocity?: VelocityVerdict;
   replies: readonly RawDecision[];
 };
 
@@ -119,7 +121,7 @@ type Decided = { reservationPrefix: string; order: OrderId | null };
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'holders', 'epoch', 'request_keys...'],
+  keys: [...SALE_KEYS, 'news', 'holders', 'epoch', 'request_keys...'],
   args: ['input:json'],
   batched: true,
   replies: {
@@ -203,6 +205,7 @@ export const DECISION_KINDS = Object.keys(DECISIONS);
 /**
  * Decodes the decisions of a call, one for each request in their order.
  * @param lastId journal id of the last promise of the call; "" = no promise
+ * @param onVelocity receives the verdict of the watch over velocity, if there is one
  * @returns a ContractError in place of each request that failed
  * @throws ContractError when the reply has another form
  */
@@ -210,8 +213,10 @@ export function decodeDecisions(
   text: string,
   lastId: string,
   requests: readonly Decided[],
+  onVelocity?: (verdict: VelocityVerdict) => void,
 ): (ReserveDecision | ContractError)[] {
   const call = JSON.parse(text) as DecidedCall;
+  if (call.velocity) onVelocity?.(call.velocity);
   if (call.replies.length !== requests.length) throw new ContractError(`script reserve replied ${text}`);
   const promises = call.replies.filter(isPromise).length;
   const dash = lastId.indexOf('-');

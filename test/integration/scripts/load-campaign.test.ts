@@ -26,7 +26,7 @@ test('load_campaign puts the terms and the counters of a campaign into Redis and
   });
   const { no } = campaign.terms;
   expect((await campaign.inRedis()).fields).toEqual({
-    terms: '3|9000000000000|30000|2|4|1|50|reacquire|burn|1|1|1|0|3|combines|pool|0',
+    terms: '3|9000000000000|30000|2|4|1|50|reacquire|burn|1|1|1|0|3|combines|pool|0|alert|120000',
     details: expect.stringMatching(/^3\|{"id":.*"rules":{}}$/),
     no: String(no),
     version: '3',
@@ -47,6 +47,9 @@ test('load_campaign puts the terms and the counters of a campaign into Redis and
     absent_hold_ms: '0',
     open_to_all: '3',
     stacking: 'combines',
+    velocity: 'alert',
+    opening_ms: '120000',
+    counted_since: expect.stringMatching(/^\d{13}$/),
     spent: '0',
     type: 'pool',
     codes: '5',

@@ -13,7 +13,7 @@ test('update_terms changes every term and neither stock, line nor status', async
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
   const outcome = await campaign.amend({
     name: 'Renamed',
-    rules: { uniform_refusals: true },
+    rules: { uniform_refusals: true, velocity: 'pause', opening_minutes: 7 },
     startsAt: new Date(2_000),
     endsAt: new Date(9_000_000_000_001),
     holdSeconds: 5,
@@ -32,8 +32,10 @@ test('update_terms changes every term and neither stock, line nor status', async
     ...before,
     fields: {
       ...before.fields,
-      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared|0',
-      details: expect.stringMatching(/^2\|.*"name":"Renamed".*"rules":{"uniform_refusals":true}/),
+      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared|0|pause|420000',
+      details: expect.stringMatching(
+        /^2\|.*"name":"Renamed".*"rules":{"uniform_refusals":true,"velocity":"pause","opening_minutes":7}/,
+      ),
       version: '2',
       starts_at: '2000',
       ends_at: '9000000000001',
@@ -47,6 +49,8 @@ test('update_terms changes every term and neither stock, line nor status', async
       durable: '1',
       attest: '1',
       open_to_all: '2',
+      velocity: 'pause',
+      opening_ms: '420000',
     },
   });
   expect(await sale.journal.lastId()).toBe(last);
