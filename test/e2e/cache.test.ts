@@ -66,7 +66,7 @@ describe('a cache in front of the API', () => {
     const text = readFileSync(join(projectRoot(), 'deploy/nginx/nginx.conf'), 'utf8')
       .replace(
         'worker_processes auto;',
-        `user root; worker_processes 1; daemon off; pid ${folder}/pid; error_log ${folder}/errors;`,
+        `user root; worker_processes 1; master_process off; daemon off; pid ${folder}/pid; error_log ${folder}/errors;`,
       )
       .replace('/var/cache/nginx/doorbuster', join(folder, 'cache'))
       .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${new URL(service.url).host}`)
