@@ -62,10 +62,12 @@ export const KEY_DOCS = {
   attestedUses:
     'sorted set · counter of signatures of an App Attest key, as the score of `n`; kept as long as the key.',
   accounts:
-    'set or HyperLogLog · users of a device (a single user: one hour), or users of a network as keyed hashes, one day; only for campaigns with `risk: enforce`.',
+    'set or HyperLogLog · users of a device (a single user: one hour), or users of a network as keyed hashes, one day; only for campaigns with `risk: enforce` or `strict`.',
   round: 'string · marks a turn of the rounds of a divided campaign as taken by a worker, 0.8 s.',
-  quota:
-    'string · counter of a quota and caller; of a token bucket the time at which it is full again, in microseconds.',
+  quota: 'string · counter of a quota and caller.',
+  addressBlock:
+    'string · exists while a campaign with `risk: strict`, named with the network, blocks the network; one hour.',
+  bucket: 'string · limit and caller: the time at which the bucket of tokens is full again, in microseconds.',
 } as const;
 
 export const keys = {
@@ -108,6 +110,8 @@ export const keys = {
   accounts: (where: string) => `${PREFIX}:w:${where}`,
   round: (product: ProductId) => `${PREFIX}:s:${product}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
+  addressBlock: (caller: string) => `${PREFIX}:x:${caller}`,
+  bucket: (limit: string, caller: string) => `${PREFIX}:b:${limit}:${caller}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
 /** Returns the product of a key of `keys.campaign`. */

@@ -68,7 +68,7 @@ describe('one user', () => {
     const { code } = await open();
     const user = newUser();
     const key = { idempotency_key: randomUUID(), order_id: 'o-1' };
-    const bucket = () => service.redis.client.get(`db1:q:redeem:${user}|192.0.2.1`);
+    const bucket = () => service.redis.client.get(`db1:b:redeem:${user}|192.0.2.1`);
     expect((await redeem(code, user, key)).status).toBe(201);
     const before = await bucket();
     for (let i = 0; i < 6; i += 1) {

@@ -4,6 +4,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { ScriptRunner } from '../../../shared/redis/script-runner.js';
 import { startSale } from '../../../test/harness/sale.js';
+import { until } from '../../../test/harness/until.js';
 import { TokenBucket, type TokenBucketOptions } from './token-bucket.js';
 
 const sale = await startSale();
@@ -53,7 +54,7 @@ test('a refusal names the wait until the next token, and is remembered until the
     },
   };
   await expect(bucket.take('cid')).rejects.toMatchObject(refusal);
-  await sale.redis.del(`${keys.quota('validate')}:cid`);
+  await sale.redis.del(keys.bucket('validate', 'cid'));
   now = 60_000;
   await expect(bucket.take('cid')).rejects.toMatchObject({ extras: { retryAfterSeconds: 1 } });
   now = 61_000;
@@ -67,7 +68,7 @@ test('a refusal names the wait until the next token, and is remembered until the
 
 test('a call that is given back leaves the bucket as it was', async () => {
   const bucket = bucketOn(sale.storeAt(START).scripts, { perMinute: 2 });
-  const key = `${keys.quota('validate')}:dan`;
+  const key = keys.bucket('validate', 'dan');
   const given = async () => {
     bucket.giveBack('dan');
     await sale.redis.ping();
@@ -83,6 +84,30 @@ test('a call that is given back leaves the bucket as it was', async () => {
   expect((await bucket.take('dan')).at(-1)).toBe('"validate";r=0;t=60');
   // What was never taken cannot be given.
   expect(await given()).toBe(before);
+});
+
+test('a token is given back where it was taken, and the caller waits until it is there', async () => {
+  let isAway = true;
+  const { scripts } = sale.storeAt(START);
+  const run = ((...call: Parameters<ScriptRunner['run']>) =>
+    isAway ? away.run(...call) : scripts.run(...call)) as ScriptRunner['run'];
+  const bucket = bucketOn({ run }, { perMinute: 1, insured: true, nowMs: () => 1_000 });
+  await bucket.take('ida');
+  await expect(bucket.take('ida')).rejects.toMatchObject({ code: 'rate_limited' });
+  bucket.giveBack('ida');
+  await bucket.take('ida');
+  isAway = false;
+  bucket.giveBack('ida');
+  await bucket.take('ida');
+  await expect(bucket.take('ida')).rejects.toMatchObject({ code: 'rate_limited' });
+  bucket.giveBack('ida');
+  await expect(bucket.take('ida')).rejects.toMatchObject({ code: 'rate_limited' });
+  const isThere = () =>
+    bucket.take('ida').then(
+      () => true,
+      () => false,
+    );
+  await until('the token is there', isThere);
 });
 
 test('a clock that went back makes a caller wait for one token at most', async () => {

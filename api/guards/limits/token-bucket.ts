@@ -75,17 +75,27 @@ export class TokenBucket {
     });
   }
 
-  /** Gives a token back, in the background. */
+  /** Gives a token back, in the background: to Redis, or to the bucket in process from which it was taken. */
   giveBack(caller: string): void {
-    this.#empty?.delete(caller);
-    this.#run(caller, true).catch(() => {
-      // The bucket refills by itself.
-    });
+    const fullAt = this.#inProcess?.get(caller);
+    if (fullAt !== undefined) {
+      this.#inProcess?.set(caller, fullAt - this.#intervalUs);
+      this.#empty?.delete(caller);
+      return;
+    }
+    this.#run(caller, true).then(
+      () => this.#empty?.delete(caller),
+      () => {
+        // The bucket refills by itself.
+      },
+    );
   }
 
   async #take(caller: string): Promise<Taken> {
     try {
-      return await this.#run(caller, false);
+      const taken = await this.#run(caller, false);
+      this.#inProcess?.delete(caller);
+      return taken;
     } catch (error) {
       if (!this.options.insured || !(error instanceof EngineUnavailable)) throw error;
       return this.#takeInProcess(caller);
@@ -95,7 +105,7 @@ export class TokenBucket {
   #run(caller: string, givesBack: boolean): Promise<Taken> {
     const { counter, perMinute } = this.options;
     return this.shards.spread(caller).scripts.run(takeTokenScript, {
-      keys: { bucket: `${keys.quota(counter)}:${caller}` },
+      keys: { bucket: keys.bucket(counter, caller) },
       args: { capacity: perMinute, interval_us: this.#intervalUs, gives_back: givesBack },
     });
   }
