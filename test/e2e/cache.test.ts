@@ -101,11 +101,18 @@ describe('a cache in front of the API', () => {
         starts_at: new Date(Date.now() + 60_000).toISOString(),
       });
       const [page, data] = [`${url}/sale/${product}?lang=en`, `${url}/flash-sale/campaign?product_id=${product}`];
+      /** A view with headers and a query that no other view has. */
+      const view = (i: number) =>
+        getRaw(`${i % 2 === 0 ? page : data}&x=${i}`, {
+          'accept-encoding': `gzip;q=0.${i}, br`,
+          'accept-language': `xx-${i}, zh;q=0.5`,
+          origin: `https://${i}.example`,
+        });
       const before = [await reachedApi('/sale/:product_id'), await reachedApi('/flash-sale/campaign')];
       const began = performance.now();
       let views = 0;
       while (views < 600) {
-        const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => getRaw(i % 2 === 0 ? page : data)));
+        const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => view(views + i)));
         expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
         views += answers.length;
       }
@@ -114,9 +121,11 @@ describe('a cache in front of the API', () => {
       for (const [i, count] of after.entries()) expect(count - Number(before[i])).toBeLessThanOrEqual(most);
 
       const languages = await Promise.all(
-        ['en', 'zh'].map((one) => getRaw(`${url}/sale/${product}`, { 'accept-language': one })),
+        ['en', 'fr, zh-TW;q=0.5', 'fr'].map((one) => getRaw(`${url}/sale/${product}`, { 'accept-language': one })),
       );
-      expect(languages.map(({ body }) => /<html lang="(\w+)"/.exec(String(body))?.[1])).toEqual(['en', 'zh']);
+      const asked = await getRaw(`${url}/sale/${product}?lang=id`, { 'accept-language': 'zh' });
+      const named = [...languages, asked].map(({ body }) => /<html lang="(\w+)"/.exec(String(body))?.[1]);
+      expect(named).toEqual(['en', 'zh', 'en', 'id']);
       const status = `${url}/flash-sale/queue-status?product_id=${product}&user_id=ann`;
       for (let i = 0; i < 2; i += 1) expect((await getRaw(status)).headers['x-cache']).toBeUndefined();
       for (const path of ['/admin', '/admin/campaigns', '/metrics', '/readyz'])
