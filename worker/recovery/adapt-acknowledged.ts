@@ -58,7 +58,8 @@ export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
   const { journalId, no, reservation, user, lineNo, stacking, key, answer, of } = fact;
   const { orderId: order, qty, slot, dueMs, code } = of.record;
   const response = decodeStoredRequest(answer)?.record;
-  const isOwn = response?.kind === 'completed';
+  // A voided reservation gets no response back: its key is free.
+  const isOwn = response?.kind === 'completed' && of.record.state !== 'voided';
   return {
     kind: 'reserved',
     journalId,
