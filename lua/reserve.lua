@@ -46,11 +46,12 @@
 --   line_no position queue_size   of a user in a bucket: the line number that was drawn for them, none = not drawn, and
 --                   the position and the size of the line of all buckets, none = not known
 -- REPLY
---   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION each;
+--   decided decisions last_id entry...     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION each;
 --                                 due: ms, of every unit; 0 = nothing to pay, redeemed at once;
 --                                 velocity: outcome (paused, alerted), users and usual, if far more users than usual
 --                                 got a promise in a few seconds; none = not, or it was reported within a minute;
---                                 last_id: journal id of the last promise, "" = no promise
+--                                 last_id: journal id of the last promise, "" = no promise; entry: of a pause, as JSON
+--                                 (lua/README.md)
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet
 -- DECISION
@@ -295,7 +296,7 @@ end
 -- Prepare, so that nothing can fail after the first write.
 local rate_fields, verdict = nil, nil
 if batch.first_promises > 0 and c.velocity ~= 'off' then
-  rate_fields, verdict = count_users(c, campaign_key, c.rate, batch.now, batch.first_promises)
+  rate_fields, verdict = count_users(c, campaign_key, c.rate, batch.now, batch.first_promises, input.buckets or 1)
 end
 local reply = { 'decided', '{"no":' .. batch.no .. ',"at":' .. batch.at .. ',"due":' .. batch.due .. ',"terms":' ..
   batch.version .. ',"durable":' .. (c.durable and 'true' or 'false') ..
@@ -324,7 +325,7 @@ local device_window_ms = text_of(batch, input.device_window_ms)
 
 -- Write, the journal first.
 if entry then reply[3] = redis.call('XADD', journal_key, entry_id, unpack(entry)) end
-if pause then redis.call('XADD', journal_key, pause_id, unpack(pause)) end
+if pause then reply[4] = cjson.encode({ redis.call('XADD', journal_key, pause_id, unpack(pause)), unpack(pause) }) end
 if reservations[1] then redis.call('HSET', reservations_key, unpack(reservations)) end
 if deadlines[1] then redis.call('ZADD', deadlines_key, unpack(deadlines)) end
 if changed[1] then redis.call('HSET', people_key, unpack(changed)) end

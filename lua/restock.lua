@@ -62,10 +62,7 @@ c.total, c.free = c.total + delta, c.free + delta
 add_entry(plan, nil, 'kind', 'restocked', 'no', c.no, 'at', now, 'delta', delta, 'before', before, 'total', c.total,
   'actor', actor, 'request', request_id)
 -- A restock may attract a crowd, like an opening (includes/velocity.lua).
-if delta > 0 then
-  local calm_until = tonumber(redis.call('HGET', campaign_key, 'calm_until') or 0)
-  plan.fields.calm_until = math.max(calm_until, now + c.opening_ms)
-end
+if delta > 0 then calm(plan, now + c.opening_ms) end
 promote_head(plan, limit)
 local total = tostring(c.total)
 -- The idempotency record has the id of the restock's entry, which is known once it is appended.

@@ -65,7 +65,7 @@ plan.fields.status = after
 if action == 'open' and now < c.starts_at then plan.fields.starts_at = now end
 -- From when the watch over velocity counts, and until when it only alerts (includes/velocity.lua).
 if action == 'open' or action == 'publish' then plan.fields.counted_since = now end
-if action == 'resume' then plan.fields.calm_until = now + calm_after_resume_ms end
+if action == 'resume' then calm(plan, now + calm_after_resume_ms) end
 if after == 'closed' then
   plan.fields.closed_at = now
   plan.unlinked = { keys.line, keys.presence }

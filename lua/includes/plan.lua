@@ -6,6 +6,7 @@
 local function new_plan(c, keys, generation, now)
   return {
     c = c, keys = keys, id = generation .. '-*', now = now, before = table.concat(counters_of(c), '|'),
+    was_sold_out = c.free == 0,
     -- In their order: {fields, record, complete}, and messages for the news channel.
     entries = {}, news = {},
     -- Values to be written: id → packed record, its payments; id → deadline, user → score: false = removed.
@@ -104,6 +105,19 @@ local function decide_each(plan, requests, decide)
     decisions[i].entries = #plan.entries - before
   end
   return cjson.encode({ durable = plan.c.durable, replies = decisions })
+end
+
+-- Until a time, a crowd is no reason to pause the campaign (includes/velocity.lua): it may have been attracted.
+local function calm(plan, until_ms)
+  local known = tonumber(redis.call('HGET', plan.keys.campaign, 'calm_until') or 0)
+  plan.fields.calm_until = math.max(known, plan.fields.calm_until or 0, until_ms)
+end
+
+-- Does so when a sold-out campaign has units again, for which many may have waited.
+local function calm_if_back(plan)
+  local c = plan.c
+  local is_back = plan.was_sold_out and c.free > 0 and not c.unlimited
+  if is_back and c.velocity == 'pause' and not plan.fields.calm_until then calm(plan, plan.now + c.opening_ms) end
 end
 
 -- Returns the fields of the campaign that the plan changes, as a flat list, and those that it removes.

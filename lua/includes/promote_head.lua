@@ -104,6 +104,7 @@ local function reduce(plan, id, reservation, keep, ending, reason, trace)
     'qty', keep, 'ending', ending, 'released', released, 'refunded', refunded, 'burned', burned, 'reason', reason,
     'trace', trace)
   if ending ~= 'burned' then promote_head(plan, units) end
+  calm_if_back(plan)
 end
 
 -- Ends a held or redeemed reservation. Its units go to the head of the line, else to stock. The user's allowance and
@@ -125,5 +126,6 @@ local function return_units(plan, id, reservation, ending, ...)
   if ending == 'released' or ending == 'expired' then
     table.insert(plan.news, ending .. '|' .. reservation.user .. '|' .. id .. '|' .. reservation.order_id .. '|' .. reservation.due)
   end
-  return promote_head(plan, reservation.qty)
+  promote_head(plan, reservation.qty)
+  calm_if_back(plan)
 end

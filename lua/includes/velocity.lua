@@ -29,9 +29,12 @@ local function usual_text(counts, newest)
   return text
 end
 
--- Returns the number of users in five seconds that is never too many, for the units of the campaign or bucket.
-local function unsuspicious(c)
-  return c.unlimited and least_users or math.max(least_users, math.floor(c.total * part_of_units))
+-- Returns the number of users in five seconds that is never too many, for the units of the campaign or bucket. Users do
+-- not spread evenly, and a caller may choose names that belong to one bucket. So a bucket may have twice its share of
+-- `least_users`, and at least 20.
+local function unsuspicious(c, buckets)
+  local least = math.min(least_users, math.max(20, math.ceil(2 * least_users / buckets)))
+  return c.unlimited and least or math.max(least, math.floor(c.total * part_of_units))
 end
 
 -- Returns how many users are usual in five seconds: the mean since the opening, at most of an hour.
@@ -44,10 +47,11 @@ local function usual_users(usual, since, now)
 end
 
 -- Counts users who got their first promise.
---   rate    the field as it was read
+--   rate      the field as it was read
+--   buckets   number of buckets of the campaign, each of which counts its own users; 1 = it is not divided
 -- Returns the fields to write as a flat list, and the verdict: nil, or a table of `outcome` (paused, alerted), `users`
 -- in five seconds and `usual`. At most one alert is returned in a minute.
-local function count_users(c, key, rate, now, users)
+local function count_users(c, key, rate, now, users, buckets)
   local second = math.floor(now / 1000)
   local at, a, b, d, e, f, judged = string.match(rate or '', '^(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
   local counts = { tonumber(a), tonumber(b), tonumber(d), tonumber(e), tonumber(f) }
@@ -72,11 +76,12 @@ local function count_users(c, key, rate, now, users)
   end
   counts[1] = counts[1] + users
   local sum, verdict = counts[1] + counts[2] + counts[3] + counts[4] + counts[5], nil
-  if sum > math.max(judged, unsuspicious(c)) then
+  local never_too_many = unsuspicious(c, buckets)
+  if sum > math.max(judged, never_too_many) then
     local v = redis.call('HMGET', key, 'usual', 'counted_since', 'calm_until', 'alerted')
     local since = math.max(c.starts_at, tonumber(v[2] or 0))
     local mean = usual_users(usual or v[1], since, now)
-    judged = math.max(unsuspicious(c), math.floor(factor * mean))
+    judged = math.max(never_too_many, math.floor(factor * mean))
     if sum > judged then
       -- Judged by the beginning of the second, so that a whole second is judged alike.
       local begun = second * 1000

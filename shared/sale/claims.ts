@@ -57,7 +57,9 @@ export class Claims {
   }
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
-    const outcome = await this.calls.scripts.run(reserveScript, reserveCall(inputs, this.calls.limits));
+    const outcome = await this.calls.keep(
+      this.calls.scripts.run(reserveScript, reserveCall(inputs, this.calls.limits)),
+    );
     if (outcome.kind === 'decided') {
       const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs, (verdict) =>
         this.onVelocity((inputs[0] as ReserveInput).product, verdict),

@@ -98,6 +98,13 @@ test('checkouts, places and answers, with every field', async () => {
   expect(await expectSame()).toEqual(['reserved', 'reserved', 'queued', 'queued', 'queued', 'reserved', 'reserved']);
 });
 
+test('the pause of a campaign for its velocity', async () => {
+  const campaign = await open({ totalLimit: 100, rules: { velocity: 'pause', opening_minutes: 0 } });
+  await Promise.all(Array.from({ length: 51 }, (_, i) => campaign.checkout(`user-${i}`)));
+  expect(await campaign.stock()).toMatchObject({ status: 'paused' });
+  expect((await expectSame()).at(-1)).toBe('status');
+});
+
 test('payments, releases, refunds, voids and what they promote', async () => {
   const campaign = await open({ totalLimit: 2, perUserLimit: 9, latePayment: 'reacquire' });
   const [first, second] = [await campaign.take('ann'), await campaign.take('bob', { order: 'cart-"2"\\/' })];

@@ -162,6 +162,32 @@ describe('what is no leak', () => {
     expect(await restocked.campaign.stock()).toMatchObject({ status: 'paused' });
   });
 
+  test('users who waited for the units of a sold-out sale, which come back together', async () => {
+    const terms = { totalLimit: 200, holdSeconds: 60, maxQty: 200 };
+    const [soldOut, notSoldOut] = [await open({}, terms), await open({}, terms)];
+    await soldOut.campaign.at(OPENING).take('buyer', { qty: 200 });
+    await notSoldOut.campaign.at(OPENING).take('buyer', { qty: 199 });
+    for (const [watched, status] of [[soldOut, 'open'] as const, [notSoldOut, 'paused'] as const]) {
+      await watched.campaign.at(LATER).expire();
+      await watched.takeAt(LATER + SECOND, newUsers(60));
+      expect(await watched.campaign.stock()).toMatchObject({ status });
+    }
+    for (const count of [64, 16]) await soldOut.takeAt(LATER + 2 * MINUTE, newUsers(count));
+    expect(await soldOut.campaign.stock()).toMatchObject({ status: 'paused' });
+  });
+
+  test('an opening that is moved to now, and the first users after the watch is turned on', async () => {
+    const moved = await open({}, { status: 'scheduled', startsAt: new Date(LATER + 60 * MINUTE) });
+    await moved.campaign.at(LATER).amend({ startsAt: new Date(OPENING) });
+    await moved.campaign.at(LATER).setStatus('start');
+    const turnedOn = await open({ velocity: 'off' });
+    await turnedOn.campaign.at(LATER).amend({ rules: { velocity: 'pause' } });
+    for (const watched of [moved, turnedOn]) {
+      await watched.takeAt(LATER + SECOND, newUsers(60));
+      expect(await watched.campaign.stock()).toMatchObject({ status: 'open', held: 0, redeemed: 60 });
+    }
+  });
+
   test('one user who claims again and again, refusals and repetitions', async () => {
     const watched = await open({}, { waitingRoom: { enabled: true, maxSize: 100, presenceSeconds: null } });
     const [user = ''] = newUsers(1);
@@ -195,6 +221,18 @@ test('a clock that goes back by some seconds forgets nothing, and by hours begin
   expect(watched.verdicts).toEqual([]);
   await watched.takeAt(LATER - 4 * SECOND, newUsers(40));
   expect(watched.verdicts).toEqual([paused]);
+});
+
+test('a bucket may have twice its share of the 50 users, and at least 20', async () => {
+  const startsAt = new Date(OPENING);
+  const bucket = await sale.openBucket({ total: 100 }, { startsAt, holdSeconds: 0, rules: { velocity: 'pause' } });
+  await sale.redis.hset(keys.campaign(bucket.product), 'counted_since', OPENING);
+  const takeAll = (names: readonly string[]) =>
+    Promise.all(names.map((name) => bucket.at(LATER).checkout(name, { bucket: { buckets: 10, place: null } })));
+  await takeAll(newUsers(20));
+  expect(await bucket.stock()).toMatchObject({ status: 'open', redeemed: 20 });
+  await takeAll(newUsers(1));
+  expect(await bucket.stock()).toMatchObject({ status: 'paused', redeemed: 21 });
 });
 
 test('an unlimited campaign is watched if its operator wants it', async () => {
