@@ -24,12 +24,13 @@ type Options = {
   gatherMs?: number;
   drainRunMs?: number;
   drainIdleMs?: number;
+  stuckAfterMs?: number;
 };
 
 /** A drain as the worker composes it, with the ids that it was asked to persist up to and what it reported. */
 function createDrain(sale: Sale, store: Persistence, options: Options = {}) {
   const { gate = { isOpen: true, reason: '' }, persist = store.persistWith() } = options;
-  const { gatherMs = 1, drainRunMs = 600_000, drainIdleMs = 600_000 } = options;
+  const { gatherMs = 1, drainRunMs = 600_000, drainIdleMs = 600_000, stuckAfterMs = 600_000 } = options;
   const blocking = sale.engine.client.duplicate();
   atEnd('a blocking connection', () => blocking.disconnect());
   const [asked, wentOn, reports]: [string[], string[], unknown[]] = [[], [], []];
@@ -46,7 +47,7 @@ function createDrain(sale: Sale, store: Persistence, options: Options = {}) {
     clock: { nowMs: () => Date.now() },
     goOn: async (upTo) => void wentOn.push(upTo),
     metrics: store.metrics,
-    limits: { gatherMs, drainRunMs, drainIdleMs },
+    limits: { gatherMs, drainRunMs, drainIdleMs, stuckAfterMs },
   });
   const run = () => drain.run({ report: async (progress) => void reports.push(progress) });
   return { drain, run, asked, wentOn, reports };
@@ -199,8 +200,13 @@ test('two drains at once write nothing twice', async () => {
 });
 
 /** A feeder whose queue does what the test says. */
-function startFeeder(sale: Sale, store: Persistence, add: (upTo: string) => Promise<unknown>, stuckAfterMs = 600_000) {
-  const { drain } = createDrain(sale, store);
+function startFeeder(
+  sale: Sale,
+  store: Persistence,
+  add: (upTo: string) => Promise<unknown>,
+  stuckAfterMs = 600_000,
+  drain = createDrain(sale, store, { stuckAfterMs }).drain,
+) {
   const counts = { fallbacks: 0 };
   const failures: unknown[] = [];
   const feeder = new JournalFeeder({
@@ -246,10 +252,33 @@ test('a feeder persists without a job while Redis is too full to take one', asyn
   });
 });
 
-test('a feeder persists without a job when the queue takes jobs and runs none', async () => {
+test.each([
+  ['takes jobs and runs none', async () => {}],
+  ['refuses jobs', () => Promise.reject(new Error('not now'))],
+  ['does not respond', () => new Promise(() => {})],
+])('a feeder persists without a job when the queue %s', async (_, add) => {
   const { sale, store, campaign, written } = await start();
-  const { counts } = startFeeder(sale, store, async () => {}, 1);
+  const { counts } = startFeeder(sale, store, add, 1);
   await campaign.take('ann');
+  await written();
+  expect(counts.fallbacks).toBeGreaterThanOrEqual(1);
+});
+
+test('a feeder persists without a job when that of its own process hangs', async () => {
+  const { sale, store, campaign, written } = await start();
+  const real = store.persistWith();
+  let calls = 0;
+  const persist = {
+    upTo: (to: string) => {
+      calls += 1;
+      return calls === 1 ? new Promise<never>(() => {}) : real.upTo(to);
+    },
+  };
+  const { drain, run } = createDrain(sale, store, { persist, stuckAfterMs: 1 });
+  void run();
+  await campaign.take('ann');
+  await until('the run hangs', () => calls === 1);
+  const { counts } = startFeeder(sale, store, async () => {}, 1, drain);
   await written();
   expect(counts.fallbacks).toBeGreaterThanOrEqual(1);
 });

@@ -25,7 +25,7 @@ export type DrainDeps = {
   /** Adds the job that goes on. */
   goOn: (upTo: string) => Promise<unknown>;
   metrics: Metrics;
-  limits: { gatherMs: number; drainRunMs: number; drainIdleMs: number };
+  limits: { gatherMs: number; drainRunMs: number; drainIdleMs: number; stuckAfterMs: number };
 };
 
 /**
@@ -37,14 +37,16 @@ export type DrainDeps = {
  */
 export class DrainJournal {
   #running = 0;
+  /** When a run last began to wait for an entry, or to persist (monotonic, ms). */
+  #movedAt = 0;
   #persisted = JOURNAL_START;
   readonly #stop = new AbortController();
 
   constructor(readonly deps: DrainDeps) {}
 
-  /** Whether this process is draining. */
-  get isRunning(): boolean {
-    return this.#running > 0;
+  /** Whether this process is draining, and its run does not hang. */
+  get isAtWork(): boolean {
+    return this.#running > 0 && performance.now() - this.#movedAt < this.deps.limits.stuckAfterMs;
   }
 
   /** Makes the current run end after its batch. */
@@ -82,6 +84,7 @@ export class DrainJournal {
     const began = performance.now();
     let [lastAt, reportedAt] = [began, began];
     while (!this.#stop.signal.aborted) {
+      this.#movedAt = performance.now();
       if (!gate.isOpen) throw new EngineUnavailable('redis', gate.reason || 'Redis has not been verified yet');
       const found = await journal.waitForEntryAfter(this.#persisted, Math.ceil(untilNext(WAIT_MS)));
       const startedAt = performance.now();
@@ -89,6 +92,7 @@ export class DrainJournal {
         if (startedAt - lastAt >= limits.drainIdleMs) break;
         continue;
       }
+      this.#movedAt = startedAt;
       const { upTo, isUrgent, entries } = await persist.upTo(found);
       metrics.journalGap.set({ shard }, 0);
       this.#persisted = upTo;

@@ -12,12 +12,14 @@ const WAIT_MS = 1_000;
 const STOP_LIMIT_MS = 1_500;
 /** How often a job is added while entries are not committed. */
 const FEED_EVERY_MS = 500;
+/** How long the feeder waits until the queue has taken a job. */
+const ADD_LIMIT_MS = 1_000;
 
 export type FeederDeps = {
   /** Has a connection of its own, which it blocks while it waits for entries. */
   journal: Journal;
   commits: Pick<CommitWatermark, 'upTo'>;
-  drain: Pick<DrainJournal, 'isRunning' | 'runDirectly'>;
+  drain: Pick<DrainJournal, 'isAtWork' | 'runDirectly'>;
   /** Adds the job; one that waits already is enough. */
   add: (upTo: string) => Promise<unknown>;
   inService: () => boolean;
@@ -33,14 +35,16 @@ export type FeederDeps = {
  * does so, so a job that is lost is added again within half a second.
  *
  * The feeder drains without a job in two cases: when Redis is too full to take a job, because only draining makes room,
- * and when an entry has not been committed for `stuckAfterMs` although a job was added, so that a lost wake-up or a
- * defect of the queue costs seconds at most. Two that drain at once do no harm.
+ * and when an entry has not been committed for `stuckAfterMs`, so that a lost wake-up or a defect of the queue costs
+ * seconds at most: also if the queue does not take a job, or a job hangs. Two that drain at once do no harm.
  */
 export class JournalFeeder {
   #loop: Promise<void> | null = null;
   /** The first entry that is not committed, and since when it is the first (monotonic, ms). */
   #first = { id: '', since: 0 };
   #triedAt = Number.NEGATIVE_INFINITY;
+  /** The call that adds a job, until it ends. */
+  #adding: Promise<unknown> | null = null;
   readonly #stop = new AbortController();
 
   constructor(readonly deps: FeederDeps) {}
@@ -59,7 +63,7 @@ export class JournalFeeder {
     while (!this.#stop.signal.aborted) {
       try {
         // The job of this process waits for entries itself, and goes on by another job if it has to end.
-        if (!this.deps.inService() || this.deps.drain.isRunning) await this.#pause(LOOK_EVERY_MS);
+        if (!this.deps.inService() || this.deps.drain.isAtWork) await this.#pause(LOOK_EVERY_MS);
         else await this.#feedOnce();
       } catch (error) {
         this.deps.onFailed(error);
@@ -69,23 +73,38 @@ export class JournalFeeder {
   }
 
   async #feedOnce(): Promise<void> {
-    const { journal, commits, add, limits } = this.deps;
+    const { journal, commits, limits, onFailed } = this.deps;
     const found = await journal.waitForEntryAfter(commits.upTo, Math.ceil(untilNext(WAIT_MS)));
     if (found === null) return;
+    if (found !== this.#first.id) this.#first = { id: found, since: performance.now() };
     try {
-      await add(found);
+      await this.#add(found);
     } catch (error) {
-      if (!isFull(error)) throw error;
-      await this.#drainDirectly();
-      return this.#pause(limits.gatherMs);
+      if (isFull(error)) {
+        await this.#drainDirectly();
+        return this.#pause(limits.gatherMs);
+      }
+      onFailed(error);
     }
     const now = performance.now();
-    if (found !== this.#first.id) this.#first = { id: found, since: now };
-    else if (now - this.#first.since > limits.stuckAfterMs && now - this.#triedAt > limits.stuckRetryMs) {
+    if (now - this.#first.since > limits.stuckAfterMs && now - this.#triedAt > limits.stuckRetryMs) {
       this.#triedAt = now;
       await this.#drainDirectly();
     }
     await this.#pause(FEED_EVERY_MS);
+  }
+
+  /** Adds a job, unless the last one is still being added. @throws Error also if the queue does not respond */
+  async #add(found: string): Promise<void> {
+    this.#adding ??= this.deps.add(found).finally(() => {
+      this.#adding = null;
+    });
+    const adding = this.#adding;
+    const isAdded = await Promise.race([adding.then(() => true), sleep(ADD_LIMIT_MS, false, { ref: false })]);
+    if (isAdded) return;
+    // Its failure has been reported as this one.
+    adding.catch(() => {});
+    throw new Error(`the queue has not taken a job for ${ADD_LIMIT_MS} ms`);
   }
 
   #drainDirectly(): Promise<void> {
