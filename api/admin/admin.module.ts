@@ -78,7 +78,13 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const desk = new BanDesk(new BansTable(database), guards.abuse.bans, log, () => clock.nowMs());
   const answers = new JobResults(shards.home.commands);
   return [
-    ...campaignRoutes({ campaigns, table, apiKeys, clock, log }),
+    ...campaignRoutes({
+      ...{ campaigns, table, apiKeys, clock, log },
+      configured: {
+        shoppersProve: config.identity.mode !== 'gateway',
+        personsSolve: config.challengeProvider !== null,
+      },
+    }),
     ...hideRoutes({ campaigns, table, apiKeys, log }),
     historyRoute({
       campaigns,
@@ -142,6 +148,7 @@ function createCampaigns(
     limits: {
       ...LIMITS,
       mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null),
+      mayDemandIdentity: config.identity.mode !== 'gateway',
       shards: config.shards,
       mayUseHttp: !config.production,
       maySignLinks: config.checkoutUrlKeys.length > 0,

@@ -83,7 +83,11 @@ export const rules = {
     .describe('by how much a service may extend the deadline of a reservation, once; 0 = not at all'),
   branding: branding.nullable(),
   require_token: z.boolean(),
-  risk: z.enum(RISK_MODES).describe('whether rules on accounts, ages and hours decide, or only count'),
+  risk: z
+    .enum(RISK_MODES)
+    .describe(
+      'whether rules on accounts, ages and hours decide, or only count; `strict` also blocks addresses (docs/threats.md)',
+    ),
   velocity: z
     .enum(VELOCITY_MODES)
     .describe(
@@ -216,6 +220,10 @@ export const campaignData = z
     version: z.int().describe('of the terms'),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe('what the terms do to honest users; where a campaign is created, changed, previewed or read alone'),
   })
   .meta({ id: 'Campaign' });
 export type CampaignData = z.input<typeof campaignData>;

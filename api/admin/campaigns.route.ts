@@ -11,9 +11,10 @@ import { optionalIdempotencyKey } from '../http/idempotency-key.js';
 import { readJson, requireNoFields } from '../http/json-body.js';
 import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
+import { amendBody, type CampaignData, campaignBody, campaignData, stockBody } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
 import { previewChange, previewNew } from './campaign-preview.js';
+import { type Configured, campaignWarnings } from './campaign-warnings.js';
 import { type Campaigns, OPERATOR_ACTIONS, type Operator, type OperatorAction } from './campaigns.js';
 import { filterOf, listCursor, listFields, nextPage } from './list.contract.js';
 import { changeData } from './terms-history.js';
@@ -48,12 +49,17 @@ export type CampaignRouteDeps = {
   apiKeys: ApiKeys;
   clock: RedisClock;
   log: Log;
+  configured: Configured;
 };
 
 /** /admin/campaigns: create, list, read and change campaigns, their status and their stock. */
 export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
   const { campaigns, apiKeys, log } = deps;
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
+  const withWarnings = (data: CampaignData): CampaignData => {
+    const warnings = campaignWarnings(data, deps.configured);
+    return warnings.length > 0 ? { ...data, warnings } : data;
+  };
   const idOf = (req: Request): string => validate(id, req.params).id;
   const record = (req: Request, operator: Operator, action: string) =>
     log.info({ request_id: req.requestId, operator: operator.name, campaign: req.params.id }, action);
@@ -119,14 +125,14 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const now = new Date(deps.clock.passedMs());
         if (preview === 'true') {
           campaigns.requireBuckets(body);
-          return call.reply(200, await previewNew(deps.table, body, now));
+          return call.reply(200, withWarnings(await previewNew(deps.table, body, now)));
         }
         const campaign = await campaigns.create(body, operator, now);
         log.info(
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },
           'campaign.create',
         );
-        call.reply(201, campaignView(campaign), ['Location', `/admin/campaigns/${campaign.id}`]);
+        call.reply(201, withWarnings(campaignView(campaign)), ['Location', `/admin/campaigns/${campaign.id}`]);
       },
     ),
     defineRoute(
@@ -176,7 +182,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
       async (call) => {
         const { req } = call;
         apiKeys.require(req, 'admin');
-        call.reply(200, campaignView(await campaigns.find(idOf(req))));
+        call.reply(200, withWarnings(campaignView(await campaigns.find(idOf(req)))));
       },
     ),
     defineRoute(
@@ -207,11 +213,11 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const body = validate(amendBody, await readJson(req));
         if (preview === 'true') {
           const { after, changes } = previewChange(await campaigns.find(idOf(req)), body);
-          return call.reply(200, after, [], { changes });
+          return call.reply(200, withWarnings(after), [], { changes });
         }
         const campaign = await campaigns.amend(idOf(req), body, operator);
         record(req, operator, 'campaign.amend');
-        call.reply(200, campaignView(campaign));
+        call.reply(200, withWarnings(campaignView(campaign)));
       },
     ),
     ...OPERATOR_ACTIONS.map((name) => action(name, ACTIONS[name])),

@@ -49,6 +49,7 @@ export type CampaignsDeps = {
     operatorCommitWaitMs: number;
     promoteBatch: number;
     mayDemandPlatform: boolean;
+    mayDemandIdentity: boolean;
     mayUseHttp: boolean;
     maySignLinks: boolean;
     shards: number;
@@ -117,10 +118,14 @@ export class Campaigns {
 
   /** Rejects rules that this configuration cannot keep. @throws Problem 400 */
   #requireKeepable({ limits, checkout_url: url }: Pick<AmendBody, 'limits' | 'checkout_url'>): void {
-    const { mayDemandPlatform, mayUseHttp, maySignLinks } = this.deps.limits;
+    const { mayDemandPlatform, mayDemandIdentity, mayUseHttp, maySignLinks } = this.deps.limits;
     if (limits?.attestation_level === 2 && !mayDemandPlatform) {
       const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
       throw invalidFields({ pointer: '#/limits/attestation_level', detail });
+    }
+    if (limits?.identity_level && !mayDemandIdentity) {
+      const detail = 'requires SHOPPER_IDENTITY=jwt or signed in the configuration of the API';
+      throw invalidFields({ pointer: '#/limits/identity_level', detail });
     }
     if (url && !mayUseHttp && !/^https:/i.test(url))
       throw invalidFields({ pointer: '#/checkout_url', detail: 'must be a URL starting with https:// in production' });

@@ -13,19 +13,34 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     takes: z.int(),
     meaning: 'attempted redemptions by one user: as many at once, and as many in each minute after that',
   },
+  checkout_per_minute_per_user: {
+    takes: z.int(),
+    meaning:
+      'attempted checkouts by one user: as many at once, and as many in each minute after that; default: no limit',
+  },
   redeem_per_minute_per_address: {
     takes: z.int(),
-    meaning: 'attempted redemptions from one address in a minute; above it, each needs a solved challenge',
+    meaning:
+      'attempted redemptions from one address in a minute; above it, each needs a solved challenge, and with ' +
+      '`risk: strict` the address is blocked',
   },
   checkout_per_minute_per_address: {
     takes: z.int(),
-    meaning: 'attempted checkouts from one address in a minute; above it, each needs a solved challenge',
+    meaning:
+      'attempted checkouts from one address in a minute; above it, each needs a solved challenge, and with ' +
+      '`risk: strict` the address is blocked',
   },
   attestation_level: {
     takes: z.int(),
     meaning:
       'requirement of every claim, whatever `risk` is: 1 = a solved challenge, 2 = a device token that Apple or Google ' +
       'attest (docs/attestation.md; only if one of them is configured)',
+  },
+  identity_level: {
+    takes: z.int(),
+    meaning:
+      'requirement of every claim, whatever `risk` is: to what level the shop must have verified the person ' +
+      '(docs/identity.md; only if shoppers prove who they are)',
   },
   accounts_per_device: {
     takes: z.int().nullable(),

@@ -75,5 +75,12 @@ export const checkoutContract = {
     },
     202: PLACE_ANSWER,
   },
-  errors: [...CLAIM_ERROR_CODES, ...PRODUCT_REFUSALS, 'unauthorized', 'forbidden', 'challenge_required'],
+  errors: [
+    ...CLAIM_ERROR_CODES,
+    ...PRODUCT_REFUSALS,
+    'unauthorized',
+    'forbidden',
+    'challenge_required',
+    'verification_required',
+  ],
 } satisfies RouteContract;

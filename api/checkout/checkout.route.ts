@@ -9,7 +9,7 @@ import type { ClaimRequest } from '../claim/claim.js';
 import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
-import type { RiskGate } from '../guards/abuse/risk-gate.js';
+import { admitsAll, type RiskGate, type RiskGateRequest } from '../guards/abuse/risk-gate.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -72,10 +72,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       const attributes = identity.attributes ?? body.attributes;
       const policy = policies.of(body.product_id);
       attemptRate.add(policy.product, attested.device.counted);
-      const entering =
-        policy.risk === 'off' && !policy.limits.attestationLevel
-          ? null
-          : entryOf(policy, request, attested, body, attributes, networkOf(req));
+      const entering = admitsAll(policy) ? null : entryOf(policy, request, attested, body, { attributes, identity });
       loadShedder.enter();
       let result: CheckoutResult;
       try {
@@ -85,8 +82,9 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       } finally {
         loadShedder.leave();
       }
-      if (result.replayed) riskGate.replayed({ policy, network: networkOf(req) }, 'checkout');
-      else if (policy.risk !== 'off') {
+      if (result.replayed) {
+        if (entering) riskGate.replayed(entering);
+      } else if (policy.risk !== 'off') {
         riskGate.promised({ policy, device: attested.device.named, user: request.user });
       }
       const { replayed, answer } = result;
@@ -166,12 +164,11 @@ function requestOf(
 /** Returns the request in the form that the risk gate takes. */
 function entryOf(
   policy: CampaignPolicy,
-  { user, key }: ClaimRequest,
+  { user, key, network }: ClaimRequest,
   { device, known, genuine }: Attested,
   body: CheckoutBody,
-  attributes: Attributes | undefined,
-  network: string,
-) {
+  { attributes, identity }: { attributes: Attributes | undefined; identity: Identity },
+): RiskGateRequest {
   return {
     policy,
     user,
@@ -183,5 +180,6 @@ function entryOf(
     solution: body.challenge_solution ?? null,
     use: `${user}|${key}`,
     key,
+    identity,
   };
 }

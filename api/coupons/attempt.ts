@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request } from 'express';
-import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import { type CampaignPolicy, enforces } from '../../shared/domain/campaign-policy.js';
 import type { ReservationId } from '../../shared/domain/ids.js';
 import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
@@ -25,7 +25,12 @@ const FAILURES: ReadonlySet<ErrorCode> = new Set([
 /** Error codes that do not reveal whether the code exists. */
 const UNKNOWN: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'code_not_usable']);
 /** Error codes that campaigns with uniform refusals send as well, because the shopper has to react to them. */
-const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'challenge_required', 'blocked']);
+const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set([
+  'rate_limited',
+  'challenge_required',
+  'verification_required',
+  'blocked',
+]);
 export const UNKNOWN_CODES = 'unknown-codes';
 
 /** One request with codes. `failed`: whether it has already counted as a failure; it counts at most once. */
@@ -122,7 +127,7 @@ export async function foundOrCounted<Counted>(
       // If a campaign requires a proof of work, an invented code must require it too, or it would differ from a real
       // one.
       const { risk, limits } = policies.ofNone;
-      const isWanted = risk === 'enforce' || Boolean(limits.attestationLevel);
+      const isWanted = enforces(risk) || Boolean(limits.attestationLevel);
       if (isWanted || guesses.countOf(callerOf(guesser)) + 1 >= guesses.limit) await count(policies.ofNone);
     }
     throw error;

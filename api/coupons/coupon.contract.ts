@@ -171,7 +171,7 @@ export const redeemContract = {
   },
   errors: [
     ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS],
-    ...(['checkout_required', 'challenge_required'] as const),
+    ...(['checkout_required', 'challenge_required', 'verification_required'] as const),
   ],
 } satisfies RouteContract;
 

@@ -1,10 +1,11 @@
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
-import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
+import type { DeviceId, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf } from '../guards/abuse/failed-attempt-limiter.js';
-import type { RiskGate } from '../guards/abuse/risk-gate.js';
+import type { RiskGate, RiskGateRequest } from '../guards/abuse/risk-gate.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -59,25 +60,25 @@ export function redeemRoute(deps: RedeemDeps): Route {
     const caller = callerOf(guesser);
     blocklist.bans.admitPaused(caller);
     /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
-    const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
+    const enter = async (policy: CampaignPolicy, token: GenuineToken | null, product?: ProductId) => {
       attemptRate.add(policy.product, device ?? user);
-      const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(caller);
+      const bucket = redeemQuota.of(policy.limits.redeemPerMinutePerUser);
+      let rateLimit: string[] | null = null;
+      try {
+        rateLimit = await bucket.take(caller);
+      } catch (error) {
+        // A replay is answered whatever the user has left.
+        if (!(error instanceof Problem && product && (await riskGate.deps.remembers(product, user, key)))) throw error;
+      }
       const accountCreatedAt = who.attributes.account_created_at;
       const solution = body.challenge_solution ?? null;
       const use = `${user}|${key}`;
-      await riskGate.redeem({
-        policy,
-        user,
-        device: named,
-        boundTo: device,
-        network,
-        accountCreatedAt,
-        token,
-        solution,
-        use,
-        key,
-      });
-      return rateLimit;
+      const entering: RiskGateRequest = {
+        ...{ policy, user, device: named, boundTo: device, network, accountCreatedAt, token, solution, use, key },
+        identity,
+      };
+      await riskGate.redeem(entering);
+      return { rateLimit, entering };
     };
     const attempted: Attempted = { action: 'redeem', guesser, failed: false };
     const { issued, redeemed, rateLimit } = await recorded(deps, req, attempted, body.code, (about) =>
@@ -95,7 +96,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
           attestation,
           isUniform ? [...policies.uniform, found.product] : [found.product],
         );
-        const headers = await enter(policy, token);
+        const { rateLimit: headers, entering } = await enter(policy, token, found.product);
         assertGenuine(call, body, token);
         assertOwner(found, user);
         const result = await redemption.run(found, {
@@ -115,13 +116,13 @@ export function redeemRoute(deps: RedeemDeps): Route {
         });
         about(found, result);
         if (result.replayed) {
-          redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
-          riskGate.replayed({ policy, network }, 'redeem');
+          if (headers) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
+          riskGate.replayed(entering);
         } else {
           failures.succeeded(guesser);
           riskGate.promised({ policy, device: named, user });
         }
-        return { issued: found, redeemed: result, rateLimit: headers };
+        return { issued: found, redeemed: result, rateLimit: headers ?? [] };
       }),
     );
     sendClaim(call, redeemed, source, { product: issued.product, user }, rateLimit);

@@ -86,7 +86,8 @@ export const metadataText = (of: Readonly<Record<string, string>> | undefined): 
 /** The solution of a challenge from `challenge_required`. */
 export const challengeSolution = z
   .string()
-  .max(4_096, 'must have at most 4096 characters')
+  .max(8_192, 'must have at most 8192 characters')
   .describe(
-    'the solved `challenge` of a 403 `challenge_required`: base64 of {challenge, solution}, as ALTCHA makes it',
+    'the solved `challenge` of a 403 `challenge_required`: base64 of {challenge, solution}, as ALTCHA makes it; for ' +
+      'the kind `human` the text `human.` and the response of the provider (docs/challenges.md)',
   );

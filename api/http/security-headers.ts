@@ -28,18 +28,24 @@ export const API_HEADERS = securityHeaders({
  * Headers of the own pages, which load everything from this server.
  * @param images further origins of images
  * @param frameAncestors further origins whose pages may show the page in a frame
+ * @param challenges sources of the challenge that a person solves
  */
 export function pageHeaders({
   images,
   frameAncestors,
+  challenges = [],
 }: {
   images: readonly string[];
   frameAncestors: readonly string[];
+  challenges?: readonly string[];
 }): readonly string[] {
   return securityHeaders({
     contentSecurityPolicy: {
       directives: {
-        styleSrc: ["'self'", "'unsafe-inline'"],
+        ...(challenges.length > 0
+          ? Object.fromEntries(['scriptSrc', 'frameSrc', 'connectSrc'].map((kind) => [kind, ["'self'", ...challenges]]))
+          : {}),
+        styleSrc: ["'self'", "'unsafe-inline'", ...challenges],
         imgSrc: ["'self'", 'data:', ...images],
         frameAncestors: ["'self'", ...frameAncestors],
         upgradeInsecureRequests: null,

@@ -39,6 +39,8 @@ export type SalePageDeps = {
   frameAncestors: readonly string[];
   /** Public key for notifications; null = there are none. */
   pushKey: string | null;
+  /** Sources of the challenge that a person solves. */
+  challengeSources: readonly string[];
 };
 
 /** GET /sale/:product_id. A visit costs one small read of Redis; each version of a page is rendered once. */
@@ -60,7 +62,7 @@ export function salePageRoute(deps: SalePageDeps): Route {
         ...{ product: found ? product : '', found, languages, language },
         pushKey: deps.pushKey,
       });
-      page = fileOf(html, found, deps.frameAncestors);
+      page = fileOf(html, found, deps);
       pages.set(key, page);
     }
     sendFile(call, await page, found === null ? 404 : 200);
@@ -77,8 +79,13 @@ async function readSale(publicSales: PublicSales, product: ProductId): Promise<F
   }
 }
 
-function fileOf(html: string, found: FoundSale | null | undefined, frameAncestors: readonly string[]) {
-  const headers = pageHeaders({ images: found ? imageOrigins(found.branding) : [], frameAncestors });
+function fileOf(
+  html: string,
+  found: FoundSale | null | undefined,
+  { frameAncestors, challengeSources }: Pick<SalePageDeps, 'frameAncestors' | 'challengeSources'>,
+) {
+  const images = found ? imageOrigins(found.branding) : [];
+  const headers = pageHeaders({ images, frameAncestors, challenges: challengeSources });
   const cacheControl = found ? FOR_A_SECOND : 'no-store';
   return staticFile('text/html; charset=utf-8', Buffer.from(html), cacheControl, headers, ['Accept-Language']);
 }

@@ -151,6 +151,7 @@ const OWN = [
   'updated_at',
   'starts_at_local',
   'ends_at_local',
+  'warnings',
 ];
 
 /** The terms of a campaign that a copy has, also those without a field. */

@@ -155,7 +155,12 @@ export const FIELDS = {
   risk: {
     group: 'Guards',
     label: 'Rules on risk',
-    options: { observe: 'Observe: only count', enforce: 'Enforce: decide', off: 'Off' },
+    options: {
+      observe: 'Observe: only count',
+      enforce: 'Enforce: decide',
+      strict: 'Strict: decide, and block addresses',
+      off: 'Off',
+    },
   },
   velocity: {
     group: 'Guards',

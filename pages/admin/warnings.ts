@@ -10,7 +10,7 @@ export function warningsOf(terms: Terms, codes: number, now: Date, redeemed = 0)
   const { type, total_limit, starts_at, ends_at, hold_seconds, waiting_room, audience, code, status } = terms;
   const total = total_limit as number | null;
   const room = waiting_room as Terms;
-  const warnings: string[] = [];
+  const warnings = [...((terms.warnings as string[] | undefined) ?? [])];
   if (status === 'closed') return warnings;
   if (total === 0) warnings.push('The campaign has no units. Restock it before it opens.');
   if (type !== 'shared' && codes === 0)

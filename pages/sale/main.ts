@@ -1,5 +1,6 @@
 import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { fill } from '../../shared/sale-page/texts.js';
+import { solveChallenge } from './challenge.js';
 import { Notifications } from './notifications.js';
 import { page, texts, timeText } from './page-data.js';
 import { namedUser, remembered } from './remembered.js';
@@ -52,7 +53,8 @@ let checkedEndMs = 0;
 let spokenAt = 0;
 let spokenSeconds = Number.POSITIVE_INFINITY;
 
-const sale = new Sale({ productId, userId: visitor?.userId ?? namedUser(), ...visitor?.proof });
+const userId = visitor?.userId ?? namedUser();
+const sale = new Sale({ productId, userId, onChallenge: solveChallenge, ...visitor?.proof });
 const notifications = new Notifications(sale);
 sale.on('change', onChange);
 sale.on('queued', () => notifications.placed().catch(notNotified));

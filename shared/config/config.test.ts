@@ -87,6 +87,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     validatePerMinutePerUser: 10,
     redeemPerMinutePerUser: 5,
     redeemPerMinutePerAddress: 20,
+    challengeProvider: null,
     checkoutPerMinutePerAddress: 1_200,
     wrongKeysPerMinute: 1_000,
     wrongLoginsPerMinute: 10,

@@ -2,6 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { ShardCount } from '../domain/shards.js';
 import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
+import { type ChallengeProvider, challengeProblems, challengeProviderOf } from './challenge-provider.js';
 import { ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } from './environment.js';
 import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
 import { type IdentityConfig, identityOf, identityProblems } from './identity.js';
@@ -79,6 +80,8 @@ export type Config = {
   attemptsKeepDays: number;
   retention: RetentionConfig;
   platforms: Platforms;
+  /** null = no challenges that a person solves */
+  challengeProvider: ChallengeProvider | null;
   identity: IdentityConfig;
   /** null = operators log in with keys only */
   oidc: OidcConfig | null;
@@ -157,6 +160,7 @@ function togetherProblems(given: Given): string[] {
     ...oidcProblems(given),
     ...kafkaProblems(given),
     ...platformProblems(given),
+    ...challengeProblems(given),
     ...pushProblems(given),
     ...regionsProblems(given),
   ];
@@ -221,6 +225,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
     retention: retentionOf(e),
     platforms: platformsOf(e),
+    challengeProvider: challengeProviderOf(e),
     identity: identityOf(e),
     oidc: oidcOf(e),
     regions: regionsOf(e),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LONGEST_IDEMPOTENCY_TTL_MS } from '../domain/idempotency.js';
 import { SHARD_COUNTS, type ShardCount } from '../domain/shards.js';
+import { CHALLENGE_ENVIRONMENT } from './challenge-provider.js';
 import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
 import { IDENTITY_ENVIRONMENT } from './identity.js';
 import { KAFKA_ENVIRONMENT } from './kafka.js';
@@ -98,7 +99,9 @@ export const ENVIRONMENT = {
     .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
   FREE_TOKENS_PER_MINUTE: integer(0, 100_000_000)
     .default(60_000)
-    .describe('how many of these are issued without a proof of work while a campaign with `risk: enforce` is live'),
+    .describe(
+      'how many of these are issued without a proof of work while a campaign with `risk: enforce` or `strict` is live',
+    ),
   POLLS_PER_10_SECONDS: integer(10, 1_000_000)
     .default(300)
     .describe('queue-status calls for one shopper from one network in ten seconds'),
@@ -174,6 +177,7 @@ export const ENVIRONMENT = {
   ...PAYMENT_ENVIRONMENT,
   ...PUSH_ENVIRONMENT,
   ...PLATFORM_ENVIRONMENT,
+  ...CHALLENGE_ENVIRONMENT,
   ...REGIONS_ENVIRONMENT,
   ...TRACING_ENVIRONMENT,
 };
@@ -191,6 +195,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'SHOPPER_JWT_SECRET',
   'SHOPPER_SIGNING_KEYS',
   'PLAY_INTEGRITY_DECRYPTION_KEY',
+  'CHALLENGE_SECRET',
   'KAFKA_PASSWORD',
   'REGION_KEYS',
   'OTEL_EXPORTER_OTLP_HEADERS',

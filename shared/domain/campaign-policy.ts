@@ -1,19 +1,25 @@
 import type { AudienceRule } from './audience.js';
 
-export const RISK_MODES = ['off', 'observe', 'enforce'] as const;
+export const RISK_MODES = ['off', 'observe', 'enforce', 'strict'] as const;
 /**
- * How risk rules are applied. off: not evaluated · observe: evaluated, counted and logged, without an effect on
- * responses · enforce: verdicts decide
+ * How risk rules are applied, from the mildest. off: not evaluated · observe: evaluated, counted and logged, without an
+ * effect on responses · enforce: verdicts decide · strict: as enforce, with the limits `STRICT_LIMITS` and with blocks
+ * of addresses (docs/threats.md)
  */
 export type RiskMode = (typeof RISK_MODES)[number];
+
+/** Whether the verdicts of the risk rules decide. */
+export const enforces = (risk: RiskMode): boolean => risk === 'enforce' || risk === 'strict';
 
 /** Limits that a campaign sets instead of the defaults. If a field is missing, the default applies. */
 export type CampaignLimits = {
   validatePerMinutePerUser?: number;
   redeemPerMinutePerUser?: number;
+  checkoutPerMinutePerUser?: number;
   redeemPerMinutePerAddress?: number;
   checkoutPerMinutePerAddress?: number;
   attestationLevel?: AttestationLevel;
+  identityLevel?: number;
   accountsPerDevice?: number | null;
   accountsPerAddress?: number | null;
   accountMinAgeHours?: number | null;
@@ -28,6 +34,9 @@ export const DEFAULT_ACCOUNTS_PER_ADDRESS = 100;
 /** 0: only the device's own claim · 1: a proof of work · 2: Apple or Google attest the app and the device */
 export const ATTESTATION_LEVELS = [0, 1, 2] as const;
 export type AttestationLevel = (typeof ATTESTATION_LEVELS)[number];
+
+/** Highest level to which a shop can have verified a person (docs/identity.md); 0 = not at all. */
+export const MAX_IDENTITY_LEVEL = 9;
 
 /** Hours of the day in the campaign's time zone, `to` excluded. 22 to 5 spans midnight. */
 export type HourSpan = { from: number; to: number };
@@ -72,9 +81,11 @@ const hours: Reader<HourSpan> = (value) => {
 export const LIMIT_FIELDS = {
   validate_per_minute_per_user: { field: 'validatePerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_user: { field: 'redeemPerMinutePerUser', read: whole(1, 1_000_000) },
+  checkout_per_minute_per_user: { field: 'checkoutPerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_address: { field: 'redeemPerMinutePerAddress', read: whole(1, 10_000_000) },
   checkout_per_minute_per_address: { field: 'checkoutPerMinutePerAddress', read: whole(1, 100_000_000) },
   attestation_level: { field: 'attestationLevel', read: whole(0, 2) as Reader<AttestationLevel> },
+  identity_level: { field: 'identityLevel', read: whole(0, MAX_IDENTITY_LEVEL) },
   accounts_per_device: { field: 'accountsPerDevice', read: orNull(whole(1, 1_000)) },
   accounts_per_address: { field: 'accountsPerAddress', read: orNull(whole(1, 1_000_000)) },
   account_min_age_hours: { field: 'accountMinAgeHours', read: orNull(whole(1, 87_600)) },
@@ -83,9 +94,18 @@ export const LIMIT_FIELDS = {
 } as const satisfies Record<string, { field: keyof CampaignLimits; read: Reader<unknown> }>;
 export type LimitName = keyof typeof LIMIT_FIELDS;
 
+/** Limits of a campaign with `risk: strict` that does not set them. */
+export const STRICT_LIMITS = {
+  redeemPerMinutePerUser: 3,
+  checkoutPerMinutePerUser: 3,
+  redeemPerMinutePerAddress: 20,
+  checkoutPerMinutePerAddress: 20,
+  accountMinAgeHours: 24,
+} as const satisfies CampaignLimits;
+
 /** Reads the stored limits of a campaign. */
-export function storedLimits(stored: unknown): CampaignLimits {
-  const limits: Record<string, unknown> = {};
+export function storedLimits(stored: unknown, risk: RiskMode): CampaignLimits {
+  const limits: Record<string, unknown> = risk === 'strict' ? { ...STRICT_LIMITS } : {};
   for (const [name, { field, read }] of Object.entries(LIMIT_FIELDS)) {
     const value = read((stored as Record<string, unknown> | null)?.[name]);
     if (value !== undefined) limits[field] = value;

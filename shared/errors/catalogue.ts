@@ -54,6 +54,11 @@ export const ERRORS = {
     title: 'A proof of work is needed',
     remedy: 'Solve `challenge` and repeat the request with `challenge_solution`; see docs/challenges.md.',
   },
+  verification_required: {
+    status: 403,
+    title: 'The shop has not verified this person',
+    remedy: 'Let the person be verified in the shop, which signs `identity_level` then (docs/identity.md).',
+  },
   ban_not_found: { status: 404, title: 'There is no such ban', remedy: 'List the bans.' },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },

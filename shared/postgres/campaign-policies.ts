@@ -38,14 +38,15 @@ export class CampaignPolicies {
 }
 
 function fromRow(row: Row): CampaignPolicy {
-  const { product_id, terms_version, time_zone, risk, uniform, limits, audience } = row;
+  const { product_id, terms_version, time_zone, uniform, limits, audience } = row;
+  const risk = storedRisk(row.risk);
   return {
     product: product_id,
     version: terms_version,
     timeZone: time_zone,
-    risk: storedRisk(risk),
+    risk,
     uniformRefusals: uniform === true,
-    limits: storedLimits(limits),
+    limits: storedLimits(limits, risk),
     audience: storedAudience(audience),
     checkoutUrl: row.checkout_url,
     extendSeconds: row.extend_seconds ?? 0,

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
+import type { UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { CallerShards } from '../../../shared/shards/shards.js';
@@ -42,7 +42,7 @@ export class AccountCounts {
    * add only `newDevicesPerHour` devices.
    * @returns number of users including this one; null = not counted, because the network has added too many devices
    */
-  async onDevice(device: DeviceId, user: UserId, network: string): Promise<number | null> {
+  async onDevice(device: string, user: UserId, network: string): Promise<number | null> {
     const { accountsMemoryMs, firstAccountMs, newDevicesPerHour } = this.limits;
     const key = keys.accounts(`d:${device}`);
     return this.#guarded(device, async (redis) => {

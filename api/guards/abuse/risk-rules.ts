@@ -18,6 +18,8 @@ export type Signals = {
 export type RuleVerdict = 'challenge' | 'block';
 type Rule = {
   verdict: RuleVerdict;
+  /** What a strict campaign asks for: a person, if there is a provider, or the hardest work. Default: ordinary work. */
+  strictly?: 'person' | 'hard work';
   /** Why the rule applies; null = it does not. */
   reason: (signals: Signals, limits: CampaignLimits) => string | null;
 };
@@ -47,6 +49,7 @@ export const RISK_RULES = {
   },
   account_age: {
     verdict: 'challenge',
+    strictly: 'person',
     reason: ({ accountAgeHours }, { accountMinAgeHours = null }) =>
       accountMinAgeHours !== null && accountAgeHours !== null && accountAgeHours < accountMinAgeHours
         ? `an account of ${Math.floor(accountAgeHours)} hours`
@@ -54,20 +57,21 @@ export const RISK_RULES = {
   },
   unusual_hours: {
     verdict: 'challenge',
+    strictly: 'hard work',
     reason: ({ hour }, { unusualHours = DEFAULT_UNUSUAL_HOURS }) =>
       unusualHours !== null && isWithin(hour, unusualHours) ? `at ${hour} o’clock` : null,
   },
 } as const satisfies Record<string, Rule>;
 export type RuleName = keyof typeof RISK_RULES;
 
-export type Finding = { rule: RuleName; verdict: RuleVerdict; reason: string };
+export type Finding = { rule: RuleName; verdict: RuleVerdict; strictly: Rule['strictly']; reason: string };
 
 /** Returns every rule that applies, blocks first. */
 export function judge(signals: Signals, limits: CampaignLimits): Finding[] {
   const findings: Finding[] = [];
   for (const [name, rule] of RULES) {
     const reason = rule.reason(signals, limits);
-    if (reason !== null) findings.push({ rule: name, verdict: rule.verdict, reason });
+    if (reason !== null) findings.push({ rule: name, verdict: rule.verdict, strictly: rule.strictly, reason });
   }
   return findings;
 }

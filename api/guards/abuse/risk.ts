@@ -23,7 +23,15 @@ export type RiskSubject = {
   network: string;
   /** Creation time of the account as sent, not validated. */
   accountCreatedAt: unknown;
+  /** Whether the request proves its user, and to what level the shop has verified the person. */
+  identity: { proven: boolean; level: number };
 };
+
+/**
+ * What the rules require of a request. `isHard`: whether a proof of work is as hard as in the worst attack. `byPerson`:
+ * whether a person should do it, if there is a provider of such challenges.
+ */
+export type Work = { isHard: boolean; byPerson: boolean };
 
 /** Rules about the calls of one network per minute (`RiskGate`). */
 export type AddressRule = 'checkout_per_address' | 'redeem_per_address';
@@ -88,35 +96,49 @@ export class Risk {
   }
 
   /**
-   * Applies the rules.
-   * @returns reason of the challenge that is required; null = none is required
+   * Applies the rules. With `strict` a blocked device is blocked in this campaign alone.
+   * @returns null = nothing is required
    * @throws Problem 403 if a rule blocks · EngineUnavailable
    */
-  async enforce(policy: CampaignPolicy, subject: RiskSubject): Promise<string | null> {
+  async enforce(policy: CampaignPolicy, subject: RiskSubject): Promise<Work | null> {
     const { bans, limits, nowMs } = this.deps;
     if (bans.isAllowed(subject)) {
-      this.deps.onVerdict('allow_list', 'allow', 'enforce');
+      this.deps.onVerdict('allow_list', 'allow', policy.risk);
       return null;
     }
-    const [worst] = await this.#findings(policy, subject);
+    const isStrict = policy.risk === 'strict';
+    const findings = await this.#findings(policy, subject);
+    const [worst] = findings;
     if (!worst) return null;
     this.#report(policy, worst);
-    if (worst.verdict === 'challenge') return worst.reason;
+    if (worst.verdict === 'challenge')
+      return {
+        isHard: isStrict && findings.some(({ strictly }) => strictly === 'hard work'),
+        byPerson: isStrict && findings.some(({ strictly }) => strictly === 'person'),
+      };
     const { device } = subject;
-    if (device !== null)
+    if (device !== null && !isStrict)
       await bans.byRule('device', device, limits.deviceBanMs, worst.reason, worst.rule).catch(() => null);
-    throw blocked('device', nowMs() + limits.deviceBanMs, nowMs());
+    // In a strict campaign the users of a device are forgotten a day after the last attempt.
+    throw blocked('device', nowMs() + (isStrict ? limits.accountsMemoryMs : limits.deviceBanMs), nowMs());
   }
 
   async #findings(policy: CampaignPolicy, subject: RiskSubject): Promise<Finding[]> {
-    const { user, device, network, accountCreatedAt } = subject;
+    const { user, device, network, accountCreatedAt, identity } = subject;
     const { accountsPerDevice, accountsPerAddress } = policy.limits;
     const { counts } = this.deps;
+    // What a strict campaign counts on a device has no effect elsewhere, nor the other way round.
+    const isStrict = policy.risk === 'strict';
+    // An address says nothing about a user who proves who they are.
+    const countsNetwork = accountsPerAddress !== null && !(isStrict && identity.proven);
     const [accountsOnDevice, accountsInNetwork] = await Promise.all([
-      device === null || accountsPerDevice === null ? null : counts.onDevice(device, user, network),
-      accountsPerAddress === null ? null : counts.inNetwork(network, user),
+      device === null || accountsPerDevice === null
+        ? null
+        : counts.onDevice(isStrict ? `${policy.product}|${device}` : device, user, network),
+      countsNetwork ? counts.inNetwork(network, user) : null,
     ]);
-    const accountAgeHours = this.#ageHours(accountCreatedAt);
+    // A person whom the shop has verified may be new.
+    const accountAgeHours = identity.level > 0 ? null : this.#ageHours(accountCreatedAt);
     return judge(
       { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
       policy.limits,

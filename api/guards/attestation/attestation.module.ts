@@ -4,6 +4,7 @@ import { AppAttest } from './app-attest.js';
 import { Attestation } from './attestation.js';
 import { AttestedKeys } from './attested-keys.js';
 import { Challenges } from './challenges.js';
+import { HumanChallenges } from './human-challenges.js';
 import { PlatformNonces } from './platform-nonces.js';
 import { PlatformAttestation } from './platform-proof.js';
 import { PlayIntegrity } from './play-integrity.js';
@@ -13,17 +14,20 @@ export type Attestations = {
   /** Signs and verifies device tokens. */
   tokens: Attestation;
   challenges: Challenges;
+  /** Challenges that a person solves; null = no provider is configured. */
+  human: HumanChallenges | null;
   /** Verifies what iOS and Android attest. */
   platform: PlatformAttestation;
 };
 
 /** @param attempts at a product, per second; challenges get harder as they grow */
 export function attestationModule(
-  { config, clock, metrics, shards }: Core,
+  { config, clock, log, metrics, shards }: Core,
   attempts: { perSecond(product: string): number },
 ): Attestations {
   const nowMs = () => clock.nowMs();
   const { appAttest, playIntegrity } = config.platforms;
+  const { challengeProvider: provider } = config;
   const challenges = new Challenges({
     keys: config.attestationKeys,
     shards,
@@ -36,6 +40,12 @@ export function attestationModule(
   return {
     tokens: new Attestation(config.attestationKeys),
     challenges,
+    human:
+      provider &&
+      new HumanChallenges({
+        ...{ provider, challenges, log },
+        onOutcome: (outcome) => metrics.challenges.inc({ outcome: `human_${outcome}` }),
+      }),
     platform: new PlatformAttestation({
       nonces: new PlatformNonces(config.attestationKeys, nowMs, LIMITS.challengeLifeMs),
       challenges,

@@ -35,6 +35,8 @@ const COSTS = [
   [5_000, 128],
 ] as const;
 
+const HARDEST = Math.max(...COSTS.map(([, cost]) => cost));
+
 const payload = z.object({
   challenge: z.object({
     parameters: z.looseObject({
@@ -65,13 +67,13 @@ export class Challenges {
     this.#byId = new Map(deps.keys.map(({ id, key }) => [id, key]));
   }
 
-  /** Returns a refusal with a new challenge. */
-  async demand(what: ChallengeFor, why: string): Promise<Problem> {
+  /** Returns a refusal with a new challenge. @param isHard as hard as in the worst attack */
+  async demand(what: ChallengeFor, why: string, isHard = false): Promise<Problem> {
     const { id, key } = this.#signing;
     const { nowMs, limits } = this.deps;
     const challenge = await createChallenge({
       algorithm: 'SHA-256',
-      cost: this.costOf(what.product),
+      cost: isHard ? HARDEST : this.costOf(what.product),
       keyPrefix: PREFIX,
       deriveKey,
       expiresAt: Math.floor((nowMs() + limits.challengeLifeMs) / 1000),
@@ -112,6 +114,26 @@ export class Challenges {
       hmacSignatureSecret: secretOf(key),
     });
     return verified && this.claim(`c:${nonce}`, use, limits.challengeLifeMs + 60_000);
+  }
+
+  /** Returns the binding of a challenge as a text that reveals neither campaign nor device. */
+  bindingOf(what: ChallengeFor): string {
+    return boundTo(this.#signing.key, what);
+  }
+
+  /** Whether a text is the binding of a challenge, made with any of the keys. */
+  isBoundTo(text: string, what: ChallengeFor): boolean {
+    return [...this.#byId.values()].some((key) => boundTo(key, what) === text);
+  }
+
+  /** Returns the recorded use of an id; null = there is none. @throws EngineUnavailable */
+  async usedBy(id: string): Promise<string | null> {
+    const { gate, commands } = this.deps.shards.spread(id);
+    try {
+      return await gate.guard(() => commands.get(keys.used(id)));
+    } catch (error) {
+      throw EngineUnavailable.from('redis', error);
+    }
   }
 
   /** Records the use of an id for `forMs` milliseconds. @returns whether `use` is the first one or the recorded one */

@@ -31,7 +31,9 @@ async function outcome(identity: ShopperIdentity, jwt: string | undefined, user 
 describe('ShopperIdentity', () => {
   test('gateway: proves no identity, and keeps the attributes of the body', async () => {
     const identity = new ShopperIdentity({ mode: 'gateway' }, clock);
-    expect(await identity.identify(asking(), 'ann')).toEqual({ proven: false, attributes: null, product: null });
+    expect(await identity.identify(asking(), 'ann')).toEqual({
+      ...{ proven: false, attributes: null, level: 0, product: null },
+    });
   });
 
   test('jwt with a secret: requires a valid JWT of this user', async () => {

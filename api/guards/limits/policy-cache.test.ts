@@ -85,6 +85,7 @@ test('codes of campaigns with uniform refusals get the same policy, the strictes
   expect(book.uniform).toEqual(['a', 'b']);
   expect([book.ofUniform.product, book.ofUniform.risk, book.ofUniform.uniformRefusals]).toEqual(['', 'enforce', true]);
   expect(book.ofUniform.limits).toEqual({
+    identityLevel: 0,
     validatePerMinutePerUser: 10,
     redeemPerMinutePerUser: 2,
     redeemPerMinutePerAddress: 20,

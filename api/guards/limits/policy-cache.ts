@@ -1,4 +1,4 @@
-import { ATTESTATION_LEVELS, type CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
+import { ATTESTATION_LEVELS, type CampaignPolicy, enforces } from '../../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../../shared/domain/ids.js';
 import type { Log } from '../../../shared/observability/log.js';
 import { type PolicyDefaults, strictestOf } from './uniform-policy.js';
@@ -122,7 +122,7 @@ export class PolicyCache {
 
   #derive(): void {
     const all = [...this.#policies.values()].filter(({ closed }) => !closed);
-    this.#enforcing = all.filter(({ risk }) => risk === 'enforce').map(({ product }) => product);
+    this.#enforcing = all.filter(({ risk }) => enforces(risk)).map(({ product }) => product);
     const uniform = all.filter(({ uniformRefusals }) => uniformRefusals);
     this.#uniform = uniform.map(({ product }) => product);
     this.#ofUniform = strictestOf(uniform, this.defaults);
@@ -130,6 +130,7 @@ export class PolicyCache {
     const level = ATTESTATION_LEVELS.findLast((one) => levels.includes(one)) ?? 0;
     this.#ofNone = {
       ...UNKNOWN,
+      // Not strict: a block for made-up codes would be one for all campaigns.
       risk: this.#enforcing.length > 0 ? 'enforce' : 'observe',
       limits: level === 0 ? {} : { attestationLevel: level },
     };

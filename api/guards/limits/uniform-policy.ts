@@ -15,7 +15,7 @@ export type PolicyDefaults = Required<
 /** Limits that codes have; a new one has to be combined here. */
 type CombinedLimit = Exclude<
   keyof CampaignLimits,
-  'checkoutPerMinutePerAddress' | 'surgeAttemptsPerMinute' | 'unusualHours'
+  'checkoutPerMinutePerUser' | 'checkoutPerMinutePerAddress' | 'surgeAttemptsPerMinute' | 'unusualHours'
 >;
 
 const NONE: CampaignPolicy = {
@@ -58,6 +58,7 @@ export function strictestOf(policies: readonly CampaignPolicy[], defaults: Polic
       redeemPerMinutePerAddress: quota('redeemPerMinutePerAddress'),
       attestationLevel:
         ATTESTATION_LEVELS.findLast((one) => limits.some((l) => (l.attestationLevel ?? 0) === one)) ?? 0,
+      identityLevel: Math.max(0, ...limits.map(({ identityLevel }) => identityLevel ?? 0)),
       accountsPerDevice: leastOrOff(
         limits.map(({ accountsPerDevice = DEFAULT_ACCOUNTS_PER_DEVICE }) => accountsPerDevice),
       ),
