@@ -173,6 +173,8 @@ function checkProxy(work) {
   execFileSync('sh', [join(COMPOSE, 'make-certificate.sh')], { env, stdio: 'ignore' });
   const file = join(work, 'haproxy.cfg');
   const text = readFileSync(join(COMPOSE, 'haproxy.cfg'), 'utf8');
-  writeFileSync(file, text.replace('/certificates/doorbuster.pem', certificate));
+  const page = join(COMPOSE, '../static/busy.html');
+  const placed = text.replace('/certificates/doorbuster.pem', certificate);
+  writeFileSync(file, placed.replace('/usr/local/etc/haproxy/busy.html', page));
   return failure('haproxy', ['-c', '-q', '-f', file]);
 }

@@ -59,7 +59,7 @@ test('the files of a page are cached for a year, in the smallest form that the b
 
 describe('a cache in front of the API', () => {
   /** Starts nginx with its configuration, without TLS and with this API. */
-  async function startNginx(): Promise<string> {
+  async function startNginx(api = new URL(service.url).host): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'doorbuster-nginx-'));
     atEnd('the folder of nginx', () => rm(folder, { recursive: true, force: true }));
     const port = await freePort();
@@ -69,7 +69,8 @@ describe('a cache in front of the API', () => {
         `user root; worker_processes 1; master_process off; daemon off; pid ${folder}/pid; error_log ${folder}/errors;`,
       )
       .replace('/var/cache/nginx/doorbuster', join(folder, 'cache'))
-      .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${new URL(service.url).host}`)
+      .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${api}`)
+      .replaceAll('/etc/nginx/static', join(projectRoot(), 'deploy/static'))
       .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
       .replace(/ *(?:http2|ssl_certificate\w*) .*;\n/g, '');
     writeFileSync(join(folder, 'nginx.conf'), text);
@@ -83,6 +84,18 @@ describe('a cache in front of the API', () => {
     );
     return url;
   }
+
+  itWith('nginx')('shows a page that tries again while no API answers, and no page to callers of data', async () => {
+    const url = await startNginx(`127.0.0.1:${await freePort()}`);
+    const page = await send(`${url}/sale/any`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([502, 'text/html']);
+    expect([page.headers.get('retry-after'), page.headers.get('cache-control')]).toEqual(['10', 'no-store']);
+    expect(page.text).toContain('Your place and your reservation are kept.');
+    const data = await send(`${url}/flash-sale/campaign?product_id=any`);
+    expect(data.status).toBe(502);
+    expect(data.text).not.toContain('Your place');
+    expect((await send(`${url}/busy.html`)).status).toBe(404);
+  });
 
   const reachedApi = async (route: string) => {
     const text = await metricsText(service.url);

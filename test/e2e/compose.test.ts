@@ -236,6 +236,7 @@ async function startProxy(apis: readonly string[]) {
   const servers = (only: readonly string[]) => only.map((url, i) => `server api${i} ${new URL(url).host}`).join('\n  ');
   const text = read('deploy/compose/haproxy.cfg')
     .replace('/certificates/doorbuster.pem', certificate)
+    .replace('/usr/local/etc/haproxy/busy.html', join(projectRoot(), 'deploy/static/busy.html'))
     .replace('maxconn 60000', 'maxconn 1000')
     .replace('bind :80', `bind 127.0.0.1:${httpPort}`)
     .replace('bind :443', `bind 127.0.0.1:${httpsPort}`)
