@@ -74,7 +74,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const { named } = guards.auth;
   const documented = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
   const routes = regions ? regions.withOwners(documented) : documented;
-  const { readiness, routes: ops } = opsModule(core, regions?.checks ?? null);
+  const { readiness, routes: ops } = opsModule(core, guards.limits, regions?.checks ?? null);
   const docs = [
     ...(await docsRoutes([...documented, ...ops], serviceVersion())),
     ...(await errorRoutes()),
@@ -105,7 +105,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
   if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, core.metrics);
-  const sockets = realtimeModule(core, guards.auth, claims, cors);
+  const sockets = realtimeModule(core, guards, claims, cors);
   sockets.attach(server);
 
   await listen(core, { server, opsServer, readiness, sockets });

@@ -15,6 +15,7 @@ import { Recent } from '../shared/observability/recent.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
+import { CircuitBreaker, type Reads } from '../shared/postgres/circuit-breaker.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JobQueues, type QueueState } from '../shared/queues/queues.js';
@@ -49,6 +50,8 @@ export type Core = {
   /** The clock of the home shard, for signed times. Times of a campaign are decided by the clock of its shard. */
   clock: RedisClock;
   database: Database;
+  /** Reads of the same database that fail at once while Postgres is away or too slow. */
+  reads: Reads;
   /** For statements that others must not wait behind. */
   openPool: OpenPool;
   sales: Sales;
@@ -77,12 +80,20 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     life,
   });
   const openPool = connectPostgres(config, life);
+  const breaker = new CircuitBreaker({ failures: LIMITS.breakerFailures, openMs: LIMITS.breakerOpenMs });
   const database = openPool({
     name: 'doorbuster-api',
     connections: 10,
     statementMs: LIMITS.postgresStatementMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
+  const reads = breaker.readsOf(database);
+  metrics.observe(
+    'postgres_breaker_open',
+    'Whether a process reads no terms and codes from Postgres for a moment, because it failed several times in a row',
+    () => Number(breaker.isOpen),
+    'max',
+  );
   // A pool of its own: its reports tell a worker that this process is alive.
   const historyDatabase = openPool({
     name: 'doorbuster-api-history',
@@ -106,7 +117,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
       onRedisError: () => metrics.engineErrors.inc({ engine: 'redis' }),
       onInfo: (info) => memory.observe(info),
     });
-    return { ...shard, sale: createSale({ config, metrics, database }, shard, memory) };
+    return { ...shard, sale: createSale({ config, metrics, reads }, shard, memory) };
   });
   metrics.observe(
     'redis_memory_used_ratio',
@@ -127,7 +138,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     queues,
     queueStates: new Recent(() => queues.states(shards.home.clock.nowMs()), QUEUES_EVERY_MS),
     bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
-    ...{ name, config, log, metrics, tracing, life, shards, database, openPool, sales },
+    ...{ name, config, log, metrics, tracing, life, shards, database, reads, openPool, sales },
     clock: shards.home.clock,
     directory: new CampaignDirectory(sales, () => all.map(({ gate }) => gate.generation).join()),
   };
@@ -145,7 +156,7 @@ function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): 
 }
 
 function createSale(
-  { config, metrics, database }: Pick<Core, 'config' | 'metrics' | 'database'>,
+  { config, metrics, reads }: Pick<Core, 'config' | 'metrics' | 'reads'>,
   { clock, scripts, promises }: Shard,
   memory: MemoryGuard,
 ): SaleStore {
@@ -164,7 +175,7 @@ function createSale(
       waitReplicas,
     },
     promises,
-    new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {
+    new ArchiveRecall(new ArchivedPeople(reads), new CampaignArchive(scripts), () => clock.nowMs(), {
       ...LIMITS,
       idempotencyTtlMs,
     }),

@@ -54,7 +54,13 @@ export const FEATURES = {
     'e2e/oidc',
   ],
   'api/guards/caller/': ['e2e/unnamed-devices', 'e2e/limits', 'e2e/bots'],
-  'api/guards/limits/': ['e2e/limits', 'e2e/unnamed-devices', 'e2e/uniform-refusals', 'e2e/coupon-scraper'],
+  'api/guards/limits/': [
+    'e2e/limits',
+    'e2e/degraded',
+    'e2e/unnamed-devices',
+    'e2e/uniform-refusals',
+    'e2e/coupon-scraper',
+  ],
   'api/http/': [
     'e2e/openapi',
     'generators/generators',

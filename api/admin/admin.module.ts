@@ -108,7 +108,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     ...createKeyRoutes(core, guards),
     auditRoute({ database, apiKeys }),
     lineRoute({ campaigns, sales, apiKeys }),
-    overviewRoute({ overview, sales, apiKeys }),
+    overviewRoute({ overview, sales, apiKeys, degradation: guards.limits.degradation }),
     queueRoute({ queues, database, apiKeys, log }),
     ...jobBoardRoutes(queues, apiKeys),
     reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits: LIMITS }),

@@ -5,6 +5,7 @@ import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
 import { covers } from '../../shared/domain/role.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
+import { type Degradation, SWITCHED_OFF } from '../guards/limits/degradation.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
@@ -63,6 +64,9 @@ const overviewData = z.object({
   journal_backlog,
   oldest_unpersisted_seconds,
   workers: z.array(z.string()).describe('names of the workers that are alive'),
+  switched_off: z
+    .array(z.enum(SWITCHED_OFF))
+    .describe('what the process that responds does not do now, because it or Redis is near its limit'),
   queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, queueData]))).describe('of all shards'),
   campaigns: z.array(campaignNow).describe('in the order of `sort`'),
   totals: totalsData.nullable().describe('over all campaigns; units as Postgres has them. null = with `campaign`'),
@@ -71,10 +75,15 @@ const overviewData = z.object({
   line: lineData.nullable().describe('null = without `campaign`, or not in Redis'),
 });
 
-export type OverviewRouteDeps = { overview: OverviewReader; sales: Sales; apiKeys: ApiKeys };
+export type OverviewRouteDeps = {
+  overview: OverviewReader;
+  sales: Sales;
+  apiKeys: ApiKeys;
+  degradation: Pick<Degradation, 'off'>;
+};
 
 /** GET /admin/overview: the data that the operator's page polls once a second. */
-export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): Route {
+export function overviewRoute({ overview, sales, apiKeys, degradation }: OverviewRouteDeps): Route {
   return defineRoute(
     {
       operationId: 'getOverview',
@@ -104,6 +113,7 @@ export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): 
         journal_backlog: now.journal.entries,
         oldest_unpersisted_seconds: now.journal.oldestSeconds,
         workers: now.workers,
+        switched_off: [...degradation.off],
         queues: Object.fromEntries(QUEUE_NAMES.map((name) => [name, queueView(now.queues[name])])),
         campaigns: now.campaigns.map(view),
         totals: now.totals && totalsView(now.totals),

@@ -27,7 +27,7 @@ export type Claims = {
 };
 
 export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>): Claims {
-  const { config, log, life, shards, database, sales } = core;
+  const { config, log, life, metrics, shards, database, reads, sales } = core;
   const acknowledgements = new Acknowledgements(
     new Shards(
       shards.all.map((shard) => ({ index: shard.index, acknowledgement: acknowledgementIn(shard, config) })),
@@ -35,11 +35,17 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     ),
     config.waitReplicas,
   );
-  const terms = new TermsCache(new CampaignTermsTable(database), {
+  // Found once: a look-up by labels costs more than that of the terms.
+  const lookups = {
+    memory: metrics.termsLookups.labels('memory'),
+    postgres: metrics.termsLookups.labels('postgres'),
+  };
+  const terms = new TermsCache(new CampaignTermsTable(reads), {
     capacity: LIMITS.termsKept,
     freshMs: LIMITS.termsFreshMs,
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
+    onLookup: (from) => lookups[from].inc(),
   });
   const termsNotifications = new TermsNotifications(shards.home.commands, shards.home.subscriber);
   const listen = () =>
@@ -66,7 +72,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     acknowledgements,
     terms,
     termsNotifications,
-    codeTexts: new CodeTexts(new CodesTable(database)),
+    codeTexts: new CodeTexts(new CodesTable(database), reads),
     checkoutLinks: new CheckoutLinks(policies, config.checkoutUrlKeys),
   };
 }

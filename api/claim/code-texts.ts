@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Code } from '../../shared/domain/codes.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Reads } from '../../shared/postgres/circuit-breaker.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 
 /** Codes per block. Codes are assigned in the order of their numbers, so the next ones are in the same block. */
@@ -12,12 +13,12 @@ const BLOCKS = 500;
 export class CodeTexts {
   readonly #blocks: LRUCache<string, Map<number, Code>>;
 
-  constructor(codes: CodesTable) {
+  constructor(codes: CodesTable, reads: Reads) {
     this.#blocks = new LRUCache<string, Map<number, Code>>({
       max: BLOCKS,
       fetchMethod: (key) => {
         const [campaignNo, block] = key.split('/').map(Number);
-        return codes.numbered(Number(campaignNo), Number(block) * BLOCK, (Number(block) + 1) * BLOCK);
+        return codes.numbered(Number(campaignNo), Number(block) * BLOCK, (Number(block) + 1) * BLOCK, reads);
       },
     });
   }

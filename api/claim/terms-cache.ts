@@ -18,6 +18,8 @@ export type TermsCacheOptions = {
   patienceMs: number;
   /** A monotonic clock, milliseconds. */
   nowMs: () => number;
+  /** Called for each lookup, with where the terms were. */
+  onLookup?: (from: 'memory' | 'postgres') => void;
 };
 
 type Reading = { terms: TermsVersion | null; readAtMs: number };
@@ -47,9 +49,11 @@ export class TermsCache {
    * @throws EngineUnavailable if Postgres is unavailable and the product is not cached
    */
   async current(product: ProductId): Promise<TermsVersion | null> {
-    const { nowMs, freshMs, patienceMs } = this.options;
+    const { nowMs, freshMs, patienceMs, onLookup } = this.options;
     const known = this.#current.get(product);
-    if (known && nowMs() - known.readAtMs < freshMs) return known.terms;
+    const isFresh = known !== undefined && nowMs() - known.readAtMs < freshMs;
+    onLookup?.(isFresh ? 'memory' : 'postgres');
+    if (isFresh) return known.terms;
     const reading = this.#once(product, () => this.#readCurrent(product));
     if (!known) return reading;
     const asBefore = (): TermsVersion | null => {
@@ -85,6 +89,7 @@ export class TermsCache {
   async version(product: ProductId, version: number): Promise<TermsVersion | null> {
     const key = keyOf(product, version);
     const known = this.#versions.get(key);
+    this.options.onLookup?.(known ? 'memory' : 'postgres');
     if (known) return known;
     return this.#once(key, async () => {
       const terms = await this.source.ofProduct(product, version);

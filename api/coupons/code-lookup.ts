@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
 import type { Code } from '../../shared/domain/codes.js';
+import type { Reads } from '../../shared/postgres/circuit-breaker.js';
 import type { CodesTable, FoundCode } from '../../shared/postgres/codes.js';
 
 /** Maximum number of codes per statement. */
@@ -16,10 +17,10 @@ export class CodeLookup {
   readonly #found = new LRUCache<Code, FoundCode>({ max: REMEMBERED });
   readonly #loader: DataLoader<Code, FoundCode | null>;
 
-  constructor(codes: CodesTable) {
+  constructor(codes: CodesTable, reads: Reads) {
     this.#loader = new DataLoader(
       async (asked) => {
-        const found = await codes.find(asked);
+        const found = await codes.find(asked, reads);
         return asked.map((code) => found.get(code) ?? null);
       },
       { cache: false, maxBatchSize: BATCH },

@@ -32,7 +32,7 @@ export function couponsModule(
   isOfOther: (code: Code) => boolean = () => false,
 ): Route[] {
   const { config, clock, metrics, log, sales } = core;
-  const { loadShedder, policies, couponTokenQuota } = limits;
+  const { loadShedder, degradation, policies, couponTokenQuota } = limits;
   const { blocklist, riskGate, failures } = abuse;
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   const attempt: AttemptDeps = {
@@ -50,6 +50,7 @@ export function couponsModule(
     validateRoute({
       ...attempt,
       loadShedder,
+      degradation,
       blocklist,
       challenges: attestation.challenges,
       validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
@@ -91,7 +92,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 }
 
 function createCodeResolver(
-  { log, metrics, life, shards, database, openPool, directory }: Core,
+  { log, metrics, life, shards, database, reads, openPool, directory }: Core,
   terms: Claims['terms'],
   isOfOther: (code: Code) => boolean,
 ): CodeResolver {
@@ -103,5 +104,5 @@ function createCodeResolver(
   const codes = new CodesTable(database);
   const patterns = new CodePatterns(codes, log);
   life.add('code patterns', patterns);
-  return new CodeResolver(filter, new CodeLookup(codes), directory, terms, patterns, isOfOther);
+  return new CodeResolver(filter, new CodeLookup(codes, reads), directory, terms, patterns, isOfOther);
 }

@@ -7,11 +7,13 @@ import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.j
 import type { Challenges } from '../guards/attestation/challenges.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
+import type { Degradation } from '../guards/limits/degradation.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
 import type { CampaignLimit } from '../guards/limits/quotas.js';
 import type { TokenBucket } from '../guards/limits/token-bucket.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
+import { unavailable } from '../http/problem.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
@@ -21,6 +23,7 @@ import { type Judged, shopperOf, type Validation } from './validation.js';
 
 export type ValidateDeps = AttemptDeps & {
   loadShedder: LoadShedder;
+  degradation: Pick<Degradation, 'isOff'>;
   blocklist: BlocklistGuard;
   challenges: Challenges;
   validateQuota: CampaignLimit<TokenBucket>;
@@ -33,6 +36,7 @@ export function validateRoute(deps: ValidateDeps): Route {
   const { loadShedder, blocklist, validateQuota, validation, shopper } = deps;
   return defineRoute(validateContract, async (call) => {
     const { req, res } = call;
+    if (deps.degradation.isOff('validate')) throw unavailable();
     const body = validate(validateBody, await readJson(req));
     if (blocklist.refuses(req, res, { user: body.user_id as UserId })) return;
     const identity = await shopper.identify(req, body.user_id);

@@ -6,6 +6,7 @@ import { MetricsStore } from '../../shared/redis/metrics-store.js';
 import { LiveCampaigns } from '../../shared/sale/live-campaigns.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import type { ApiShard, Core } from '../core.js';
+import type { Limits } from '../guards/limits/limits.module.js';
 import type { Route } from '../http/route.js';
 import { opsRoutes } from './ops.route.js';
 import { ReadinessCheck, type ReadinessDeps } from './readiness.js';
@@ -13,6 +14,7 @@ import { ReadinessCheck, type ReadinessDeps } from './readiness.js';
 /** Health and metrics. @param regions null = this installation is the only one */
 export function opsModule(
   core: Core,
+  { degradation }: Pick<Limits, 'degradation'>,
   regions: ReadinessDeps['regions'],
 ): { readiness: ReadinessCheck; routes: Route[] } {
   const { name, config, log, metrics, life, shards, database, clock, queueStates } = core;
@@ -25,6 +27,7 @@ export function opsModule(
     regions,
     queueStates,
     queueJobs: LIMITS.queueJobs,
+    switchedOff: () => degradation.off,
   });
   const store = new MetricsStore(shards.home.commands);
   life.add(

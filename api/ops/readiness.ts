@@ -26,6 +26,8 @@ export type ReadinessDeps = {
   queueStates: Pick<Recent<QueueState[]>, 'get'>;
   /** A queue with as many jobs takes no more. */
   queueJobs: number;
+  /** What this process has switched off because it is overloaded. */
+  switchedOff: () => readonly string[];
 };
 
 /**
@@ -51,13 +53,15 @@ export class ReadinessCheck {
       ...checks,
       redis: this.#shards[i]?.withGate(checks.redis) ?? checks.redis,
     }));
+    const off = this.deps.switchedOff();
+    const load = { ok: off.length === 0, detail: off.length === 0 ? 'everything is on' : `off: ${off.join(', ')}` };
     const regions = this.deps.regions?.();
     // A region that cannot be called does not make this one unready, because it serves its own codes.
     const ofRegions = regions && { region: regions.own, ...regions.others };
     const ready = now.some(isServing) && draining.ok && regions?.own.ok !== false;
     const [only] = now;
     const ofShards = only && now.length === 1 ? only : severalShards(now);
-    const checks = { ...ofShards, ...others, ...ofRegions, draining };
+    const checks = { ...ofShards, ...others, load, ...ofRegions, draining };
     const failing = Object.entries(checks).filter(([name, { ok }]) => !ok && name !== 'queues');
     return { ready, checks, degraded: [...failing.map(([name]) => name), ...full.map((queue) => `queue ${queue}`)] };
   }

@@ -19,6 +19,7 @@ import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js
 import type { CodeTexts } from '../claim/code-texts.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
+import type { Degradation } from '../guards/limits/degradation.js';
 import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { OpenCounts } from '../guards/limits/open-counts.js';
 import { rateLimited } from '../guards/limits/quotas.js';
@@ -50,6 +51,7 @@ export type GatewayDeps = {
   socketsOpen: OpenCounts;
   shards: SubscriberShards;
   cors: Cors;
+  degradation: Pick<Degradation, 'isOff'>;
   metrics: Metrics;
   log: Log;
 };
@@ -85,7 +87,9 @@ export class Gateway {
       (error) => deps.log.warn({ err: error }, 'subscription to a campaign failed'),
       deps.checkoutLinks,
     );
-    this.#broadcaster = new PositionBroadcaster(deps.sales, this.#subscriptions);
+    this.#broadcaster = new PositionBroadcaster(deps.sales, this.#subscriptions, () =>
+      deps.degradation.isOff('positions'),
+    );
   }
 
   attach(http: Server): void {

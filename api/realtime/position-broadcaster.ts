@@ -15,25 +15,34 @@ type Waiting = [UserId, Connection[]];
 export class PositionBroadcaster {
   #busy = false;
   #turn = 0;
+  /** When each turn last got positions (monotonic, ms). */
+  readonly #sentAt = new Float64Array(LIMITS.positionTurns).fill(Number.NEGATIVE_INFINITY);
 
   constructor(
     readonly sales: SalesOf,
     readonly subscriptions: Subscriptions,
+    /** Whether this process is overloaded, so that each socket gets a position every ten seconds only. */
+    readonly isOverloaded: () => boolean,
+    readonly nowMs: () => number = () => performance.now(),
   ) {}
 
   /**
-   * Serves the connections of the next turn, in batches of `positionsBatch`. Skips a turn while an earlier one runs.
+   * Serves the connections of the next turn, in batches of `positionsBatch`. Does nothing while an earlier turn runs,
+   * so that every turn comes, however long Redis needs.
    */
   async broadcastNext(): Promise<void> {
-    this.#turn = (this.#turn + 1) % LIMITS.positionTurns;
     if (this.#busy) return;
     this.#busy = true;
+    this.#turn = (this.#turn + 1) % LIMITS.positionTurns;
+    const now = this.nowMs();
+    const sends = !this.isOverloaded() || now - Number(this.#sentAt[this.#turn]) >= LIMITS.positionEveryOverloadedMs;
+    if (sends) this.#sentAt[this.#turn] = now;
     try {
       for (const [line, waiting] of this.subscriptions.waiting(this.#turn)) {
         for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
           const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
           await this.#reportPresence(line, chunk);
-          await this.#sendPositions(line, chunk);
+          if (sends) await this.#sendPositions(line, chunk);
         }
       }
     } finally {

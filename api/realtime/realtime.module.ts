@@ -1,7 +1,7 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
-import type { Auth } from '../guards/auth/auth.module.js';
+import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import { OpenCounts } from '../guards/limits/open-counts.js';
 import type { Cors } from '../http/cors.js';
@@ -10,7 +10,7 @@ import { Gateway } from './gateway.js';
 /** Sockets of shoppers. `servers.ts` drains and ends them with their server. */
 export function realtimeModule(
   { config, sales, directory, clock, shards, metrics, log }: Core,
-  { tickets }: Auth,
+  { auth: { tickets }, limits }: Pick<Guards, 'auth' | 'limits'>,
   { acknowledgements, codeTexts, checkoutLinks }: Claims,
   cors: Cors,
 ): Gateway {
@@ -28,6 +28,7 @@ export function realtimeModule(
     socketsOpen: new OpenCounts(LIMITS.socketsPerNetwork),
     shards,
     cors,
+    degradation: limits.degradation,
     metrics,
     log,
   });

@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { standingData, standingFields } from '../../shared/contracts/standing.js';
 import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
+import { pollWhileOverloaded } from '../../shared/domain/polling.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
@@ -13,12 +14,14 @@ import type { CodeTexts } from '../claim/code-texts.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
+import type { Degradation } from '../guards/limits/degradation.js';
 import type { Quota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
+import type { StandingSnapshots } from './standing-snapshots.js';
 
 const query = z.object({ product_id: externalId, user_id: externalId });
 
@@ -65,6 +68,8 @@ export type QueueStatusDeps = {
   checkoutLinks: CheckoutLinks;
   shopper: ShopperIdentity;
   quota: Quota;
+  degradation: Pick<Degradation, 'isOff'>;
+  snapshots: StandingSnapshots;
 };
 
 /** GET /flash-sale/queue-status. Its quota is per shopper and network, so that other users cannot exhaust it. */
@@ -77,9 +82,15 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     const { ticket, identity } = await callerOf(deps, req, user);
     if (identity) assertProofFor(identity, product);
     const bucket = deps.sales.bucketOf(product, user);
+    const sale = deps.sales.of(product, bucket);
+    const isOverloaded = deps.degradation.isOff('status');
+    // Who has shown to be the shopper always gets the standing of this moment.
+    const mayBeKept = isOverloaded && ticket === null && identity?.proven !== true;
     const [rateLimit, outcome] = await Promise.all([
       deps.quota.take(`${product}|${user}|${networkOf(req)}`),
-      standingOfPresent(deps.sales.of(product, bucket), product, user, ticket?.reservation ?? null),
+      mayBeKept
+        ? deps.snapshots.of(sale, product, user)
+        : standingOfPresent(sale, product, user, ticket?.reservation ?? null),
     ]);
     if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {
@@ -91,6 +102,10 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
       await deps.acknowledgements.held(product, { durable: outcome.durable, journalId: '' }, bucket);
     const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
     const data = standingData(outcome, isHolder);
+    // Who must be seen polls as often as ever, and who has a unit to pay too.
+    const maySlowDown = outcome.presenceMs === 0 && outcome.status !== 'promoted' && outcome.status !== 'completed';
+    if (isOverloaded && maySlowDown)
+      data.poll_after_seconds = pollWhileOverloaded(data.poll_after_seconds, outcome.position);
     if (isHolder) Object.assign(data, checkoutUrlField(deps.checkoutLinks.ofStanding(product, user, outcome)));
     if (isHolder && outcome.code !== null)
       data.code = await deps.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../shared/config/limits.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
@@ -5,6 +6,7 @@ import type { Route } from '../http/route.js';
 import { leaveRoute } from './leave.route.js';
 import { lineRoute } from './line.route.js';
 import { queueStatusRoute } from './queue-status.route.js';
+import { StandingSnapshots } from './standing-snapshots.js';
 
 /** The position of a user in the line, and leaving the line. */
 export function waitingRoomModule(
@@ -14,7 +16,10 @@ export function waitingRoomModule(
 ): Route[] {
   const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
   return [
-    queueStatusRoute({ sales, directory, acknowledgements, tickets, codeTexts, checkoutLinks, shopper, quota }),
+    queueStatusRoute({
+      ...{ sales, directory, acknowledgements, tickets, codeTexts, checkoutLinks, shopper, quota },
+      ...{ degradation: limits.degradation, snapshots: new StandingSnapshots(LIMITS) },
+    }),
     lineRoute({ sales, clock }),
     leaveRoute({ sales, directory, acknowledgements, tickets, log }),
   ];

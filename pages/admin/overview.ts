@@ -53,6 +53,8 @@ export type Overview = {
   journal_backlog: number;
   oldest_unpersisted_seconds: number;
   workers: string[];
+  /** What the process that responds does not do now, because it is overloaded. */
+  switched_off?: string[];
   queues: Record<string, QueueNow>;
   campaigns: CampaignNow[];
   totals: Totals | null;

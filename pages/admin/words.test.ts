@@ -51,6 +51,7 @@ const overview = (fields: Partial<Overview> = {}): Overview => ({
   journal_backlog: 0,
   oldest_unpersisted_seconds: 0,
   workers: ['worker-1'],
+  switched_off: [],
   queues: {},
   campaigns: [],
   totals: null,
@@ -106,6 +107,10 @@ test('reports a missing worker first, then a Postgres that is behind, else nothi
   expect(worryOf(overview({ oldest_unpersisted_seconds: 10 }))).toBe('');
   expect(worryOf(overview({ oldest_unpersisted_seconds: 95, journal_backlog: 1_200 }))).toMatch(
     /95\.0 s behind, with 1,200 entries/,
+  );
+  expect(worryOf(overview({ switched_off: ['positions', 'status'] }))).toBe(
+    'An API or Redis is near its limit: positions are sent every ten seconds, shoppers poll less often. Checkouts go on. ' +
+      'Start more APIs, or look at Redis.',
   );
   expect(worryOf(overview({ workers: [], oldest_unpersisted_seconds: 95 }))).toMatch(/^No worker is alive/);
 });

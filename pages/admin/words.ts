@@ -111,13 +111,24 @@ export function reasonText({ reason, free, head, waiting }: LineNow): string {
 const BACKLOG_WORRIES_SECONDS = 10;
 
 /** The most important problem for the person on call; "" = none. */
-export function worryOf({ workers, queues, journal_backlog, oldest_unpersisted_seconds }: Overview): string {
+export function worryOf(now: Overview): string {
+  const { workers, queues, journal_backlog, oldest_unpersisted_seconds, switched_off } = now;
   if (workers.length === 0)
     return `No worker is alive: ${count(journal_backlog)} entries wait in the journal, and overdue units are not returned. Start a worker.`;
   if (oldest_unpersisted_seconds > BACKLOG_WORRIES_SECONDS)
     return `Postgres is ${seconds(oldest_unpersisted_seconds)} behind, with ${count(journal_backlog)} entries in the journal. The sale goes on; ${whyBehind(queues.persist?.reason ?? null)}`;
+  // An API of an earlier version does not say it.
+  if (switched_off?.length)
+    return `An API or Redis is near its limit: ${switched_off.map((what) => OFF[what] ?? what).join(', ')}. Checkouts go on. Start more APIs, or look at Redis.`;
   return '';
 }
+
+/** What an overloaded process does not do, in words. */
+const OFF: Record<string, string> = {
+  positions: 'positions are sent every ten seconds',
+  status: 'shoppers poll less often',
+  validate: 'codes are not validated',
+};
 
 const whyBehind = (reason: string | null): string =>
   reason === null ? 'check the worker and Postgres.' : `the last attempt failed: ${reason}`;

@@ -96,6 +96,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     eventSource: '/doorbuster',
     webhookAllowPrivate: false,
     workerPort: null,
+    degradeAtPercent: 50,
     development: false,
     kafka: null,
     oidc: null,

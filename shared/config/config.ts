@@ -62,6 +62,8 @@ export type Config = {
   checkoutPerMinutePerAddress: number;
   wrongKeysPerMinute: number;
   wrongLoginsPerMinute: number;
+  /** Share of its limits at which a process switches off what matters least, percent; 0 = never. */
+  degradeAtPercent: number;
   socketsPerMinute: number;
   socketFramesPer10s: number;
   logLevel: string;
@@ -212,6 +214,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     checkoutPerMinutePerAddress: e.CHECKOUTS_PER_MINUTE_PER_ADDRESS,
     wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
     wrongLoginsPerMinute: e.WRONG_LOGINS_PER_MINUTE,
+    degradeAtPercent: e.DEGRADE_AT,
     socketsPerMinute: e.SOCKETS_PER_MINUTE,
     socketFramesPer10s: e.SOCKET_FRAMES_PER_10_SECONDS,
     logLevel: e.LOG_LEVEL,

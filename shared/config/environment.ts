@@ -138,6 +138,12 @@ export const ENVIRONMENT = {
     .describe(
       'wrong keys on the operator’s page from one network in a minute, in each API process; further wrong ones get 429',
     ),
+  DEGRADE_AT: integer(0, 100)
+    .default(50)
+    .describe(
+      'share of its limits, in percent, from which on an API process sends positions rarely, then lets shoppers poll less often, then refuses ' +
+        '`POST /coupons/validate`, so that checkouts go on; 0 = never (docs/runbook.md)',
+    ),
   SOCKETS_PER_MINUTE: integer(1, 10_000_000)
     .default(20_000)
     .describe('sockets that one network may open in a minute, in each API process'),

@@ -59,6 +59,11 @@ export const LIMITS = {
   /** A statement of a batch takes milliseconds. One that hangs is repeated with half of the batch. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
+  /**
+   * Statements of an API process that fail or time out in a row before it asks Postgres nothing more, and for how long.
+   */
+  breakerFailures: 5,
+  breakerOpenMs: 1_000,
   /** Connecting of an operator's command, to Redis as to Postgres. Commands are needed when machines are overloaded. */
   commandConnectMs: 10_000,
   /** How long a read waits until the replica (DATABASE_READ_URL) has what the primary had. Then the primary is read. */
@@ -138,6 +143,11 @@ export const LIMITS = {
    * frames at once would delay a promotion by a tenth of a second.
    */
   positionEveryMs: 1_000,
+  /** How often a socket of an overloaded process gets one. */
+  positionEveryOverloadedMs: 10_000,
+  /** How old the standing of a waiting user may be in the response of an overloaded process. */
+  standingKeptMs: 5_000,
+  standingsKept: 10_000,
   positionTurns: 10,
   /** Least time between two position frames of a socket, also when the previous tenth was served late. */
   positionPauseMs: 960,

@@ -138,6 +138,11 @@ export class Metrics {
     ['reason'],
   );
 
+  readonly termsLookups = this.#counter(
+    'terms_lookups_total',
+    'Terms of campaigns that requests needed, by where they were: memory of the process, postgres',
+    ['from'],
+  );
   readonly limited = this.#counter('limited_total', 'Requests over a limit, by its name', ['policy']);
   readonly challenges = this.#counter('challenges_total', 'Challenges asked, and solutions by outcome', ['outcome']);
   readonly riskVerdicts = this.#counter('risk_verdicts_total', 'Verdicts of the risk rules', [

@@ -1,4 +1,4 @@
-import type { Database } from './pool.js';
+import type { Reads } from './circuit-breaker.js';
 import {
   ANSWER_COLUMNS,
   RESERVATION_COLUMNS,
@@ -32,7 +32,7 @@ const ASKED = `select c.campaign_id, a.user_id, a.nth
  * (migrations/schema): one index has the rows that take units, another has the released and expired rows.
  */
 export class ArchivedPeople {
-  constructor(readonly database: Database) {}
+  constructor(readonly database: Reads) {}
 
   /** Reads users in the order of `asked`. An unknown user has no rows. */
   async read(asked: readonly PersonOf[]): Promise<ArchivedPerson[]> {

@@ -4,7 +4,7 @@ import type { CampaignType } from '../domain/campaign.js';
 import type { Discount } from '../domain/discount.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
 import type { Stacking } from '../domain/stacking.js';
-import type { Database } from './pool.js';
+import type { Reads } from './circuit-breaker.js';
 
 /** One version of a campaign's terms. A version never changes, so it may be cached. */
 export type TermsVersion = {
@@ -55,7 +55,7 @@ type Row = {
 
 /** Table `campaign_terms`. A trigger writes a row whenever a campaign gets a new version. */
 export class CampaignTermsTable {
-  constructor(readonly database: Database) {}
+  constructor(readonly database: Reads) {}
 
   /** @returns null when the product has no campaign. @throws EngineUnavailable */
   async current(product: ProductId): Promise<TermsVersion | null> {

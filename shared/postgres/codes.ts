@@ -53,8 +53,13 @@ export class CodesTable {
   }
 
   /** Codes of a campaign with numbers of `from` or more and below `to`. */
-  async numbered(campaignNo: number, from: number, to: number): Promise<Map<number, Code>> {
-    const { rows } = await this.database.query<{ code: Code; code_no: number }>({
+  async numbered(
+    campaignNo: number,
+    from: number,
+    to: number,
+    client: Queryable = this.database,
+  ): Promise<Map<number, Code>> {
+    const { rows } = await client.query<{ code: Code; code_no: number }>({
       name: 'codes.numbered',
       text: `select c.code, code_no from codes c join campaigns using (campaign_id)
         where no = $1 and code_no >= $2 and code_no < $3`,

@@ -10,6 +10,8 @@ export class RedisClock {
   #offsetMs: number | null = null;
   /** How much later than the clock of Redis `nowMs` can be, because the round trip of the sample took time. */
   #leadMs = 0;
+  /** When the sample that Redis has not answered began, by the monotonic clock; null = there is none. */
+  #askedAtMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(readonly redis: Redis) {}
@@ -31,8 +33,10 @@ export class RedisClock {
 
   async sample(): Promise<void> {
     const before = performance.now();
+    this.#askedAtMs ??= before;
     const [seconds, micros] = await this.redis.time();
     const after = performance.now();
+    this.#askedAtMs = null;
     this.#offsetMs = Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2;
     this.#leadMs = (after - before) / 2;
   }
@@ -40,6 +44,11 @@ export class RedisClock {
   /** Milliseconds since 1970 by the clock of Redis, or by this machine until the first reply of Redis. */
   nowMs(): number {
     return this.#offsetMs === null ? Date.now() : performance.now() + this.#offsetMs;
+  }
+
+  /** How long the last sample took, or has taken so far, in ms. */
+  get roundTripMs(): number {
+    return Math.max(2 * this.#leadMs, this.#askedAtMs === null ? 0 : performance.now() - this.#askedAtMs);
   }
 
   /**

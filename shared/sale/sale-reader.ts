@@ -33,6 +33,11 @@ export class SaleReader {
     return (await this.#read(() => this.scripts.redis.exists(keys.idempotency(user, key)))) > 0;
   }
 
+  /** Whether a user has a place in the line of this shard. */
+  async waits(product: ProductId, user: UserId): Promise<boolean> {
+    return (await this.#read(() => this.scripts.redis.zscore(keys.line(product), user))) !== null;
+  }
+
   /** Returns null when Redis has the records of the campaign, or lacks the campaign. */
   async archived(product: ProductId): Promise<Archived | null> {
     const [pass, promised] = await this.#read(() =>

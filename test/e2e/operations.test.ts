@@ -28,6 +28,7 @@ test('/livez and /readyz return 200 while everything works', async () => {
   expect(Object.keys(ready.data.checks as object).sort()).toEqual([
     'draining',
     'journal',
+    'load',
     'postgres',
     'queues',
     'redis',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { TermsCache } from '../../api/claim/terms-cache.js';
+import { TermsCache, type TermsCacheOptions } from '../../api/claim/terms-cache.js';
 import { matchesAudience, NOBODY } from '../../shared/domain/audience.js';
 import type { CampaignId, ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
@@ -182,7 +182,7 @@ describe('what a process remembers', () => {
       return read();
     }
   }
-  const remember = (options: { capacity?: number; patienceMs?: number } = {}) => {
+  const remember = (options: Partial<Pick<TermsCacheOptions, 'capacity' | 'patienceMs' | 'onLookup'>> = {}) => {
     const clock = { nowMs: 0 };
     const source = new Watched(database);
     const known = new TermsCache(source, {
@@ -194,6 +194,18 @@ describe('what a process remembers', () => {
     });
     return { clock, source, known };
   };
+
+  test('reports where the terms were', async () => {
+    const campaign = await create();
+    const from: string[] = [];
+    const { clock, known } = remember({ onLookup: (where) => from.push(where) });
+    await known.current(campaign.productId);
+    await known.current(campaign.productId);
+    await known.version(campaign.productId, 1);
+    clock.nowMs = 1_000;
+    await known.current(campaign.productId);
+    expect(from).toEqual(['postgres', 'memory', 'memory', 'postgres']);
+  });
 
   test('is asked for once in its time, however many want it', async () => {
     const campaign = await create({ name: 'one' });

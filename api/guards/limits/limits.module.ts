@@ -1,6 +1,7 @@
 import { LIMITS } from '../../../shared/config/limits.js';
 import { CampaignPolicies } from '../../../shared/postgres/campaign-policies.js';
 import type { Core } from '../../core.js';
+import { Degradation } from './degradation.js';
 import { LoadShedder } from './load-shedding.js';
 import { PolicyCache } from './policy-cache.js';
 import { CampaignLimit, Quota } from './quotas.js';
@@ -9,6 +10,8 @@ import { TokenBucket } from './token-bucket.js';
 /** Limits the load of the process and the rate of each caller. */
 export type Limits = {
   loadShedder: LoadShedder;
+  /** What an overloaded process switches off. */
+  degradation: Degradation;
   policies: PolicyCache;
   tokenQuota: Quota;
   couponTokenQuota: Quota;
@@ -39,6 +42,20 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
     'max',
   );
 
+  const degradation = new Degradation({
+    atPercent: config.degradeAtPercent,
+    share: () => Math.max(loadShedder.share, (slownessOf(shards.all) - loadShedder.lagMs) / LIMITS.redisCommandMs),
+    onChange: (off) =>
+      log.warn({ off }, off.length > 0 ? 'this process is overloaded and does less' : 'this process does all again'),
+  });
+  life.add('degradation', degradation);
+  metrics.observe(
+    'degraded_level',
+    'What a process has switched off: 1 = frequent positions, 2 = frequent polls, 3 = validation of codes; of the process that has most',
+    () => degradation.level,
+    'max',
+  );
+
   const { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress } = config;
   const policies = new PolicyCache(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
     validatePerMinutePerUser,
@@ -48,6 +65,7 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
   life.add('policies of campaigns', policies);
   return {
     loadShedder,
+    degradation,
     policies,
     tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress),
     couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress),
@@ -65,4 +83,13 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
         perMinute,
       ),
   };
+}
+
+/**
+ * How long Redis needs for a call, in ms, the time that this process takes to notice the reply included: the median of
+ * the shards in service, because one slow shard is no reason to do less for the campaigns of the others.
+ */
+function slownessOf(shards: Core['shards']['all']): number {
+  const times = shards.flatMap(({ gate, clock }) => (gate.isOpen ? [clock.roundTripMs] : [])).sort((a, b) => a - b);
+  return times[Math.floor((times.length - 1) / 2)] ?? 0;
 }

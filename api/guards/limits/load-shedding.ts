@@ -48,6 +48,12 @@ export class LoadShedder {
     return this.#lagMs;
   }
 
+  /** How near the process is to its limits: 1 = checkouts are refused. */
+  get share(): number {
+    const { checkoutsInFlight, eventLoopLagMs } = this.limits;
+    return Math.max(this.#inFlight / checkoutsInFlight, this.#lagMs / eventLoopLagMs);
+  }
+
   /** Rejects a checkout beyond the limits, before any work is done for it. @throws Problem 503 */
   requireRoom(): void {
     if (this.#inFlight >= this.limits.checkoutsInFlight || this.#lagMs > this.limits.eventLoopLagMs)
