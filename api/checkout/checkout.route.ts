@@ -9,7 +9,8 @@ import type { ClaimRequest } from '../claim/claim.js';
 import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
-import { admitsAll, type RiskGate, type RiskGateRequest } from '../guards/abuse/risk-gate.js';
+import { admitsAll, type RiskGate } from '../guards/abuse/risk-gate.js';
+import type { RiskGateRequest } from '../guards/abuse/risk-request.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -164,13 +165,14 @@ function requestOf(
 /** Returns the request in the form that the risk gate takes. */
 function entryOf(
   policy: CampaignPolicy,
-  { user, key, network }: ClaimRequest,
+  { product, user, key, network }: ClaimRequest,
   { device, known, genuine }: Attested,
   body: CheckoutBody,
   { attributes, identity }: { attributes: Attributes | undefined; identity: Identity },
 ): RiskGateRequest {
   return {
     policy,
+    product,
     user,
     device: device.named,
     boundTo: known,

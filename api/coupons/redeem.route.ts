@@ -5,7 +5,8 @@ import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf } from '../guards/abuse/failed-attempt-limiter.js';
-import type { RiskGate, RiskGateRequest } from '../guards/abuse/risk-gate.js';
+import type { RiskGate } from '../guards/abuse/risk-gate.js';
+import type { RiskGateRequest } from '../guards/abuse/risk-request.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -60,7 +61,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     const caller = callerOf(guesser);
     blocklist.bans.admitPaused(caller);
     /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
-    const enter = async (policy: CampaignPolicy, token: GenuineToken | null, product?: ProductId) => {
+    const enter = async (policy: CampaignPolicy, token: GenuineToken | null, product = '' as ProductId) => {
       attemptRate.add(policy.product, device ?? user);
       const bucket = redeemQuota.of(policy.limits.redeemPerMinutePerUser);
       let rateLimit: string[] | null = null;
@@ -68,14 +69,15 @@ export function redeemRoute(deps: RedeemDeps): Route {
         rateLimit = await bucket.take(caller);
       } catch (error) {
         // A replay is answered whatever the user has left.
-        if (!(error instanceof Problem && product && (await riskGate.deps.remembers(product, user, key)))) throw error;
+        if (!(error instanceof Problem && product !== '' && (await riskGate.deps.remembers(product, user, key))))
+          throw error;
       }
       const accountCreatedAt = who.attributes.account_created_at;
       const solution = body.challenge_solution ?? null;
       const use = `${user}|${key}`;
       const entering: RiskGateRequest = {
         ...{ policy, user, device: named, boundTo: device, network, accountCreatedAt, token, solution, use, key },
-        identity,
+        ...{ product, identity },
       };
       await riskGate.redeem(entering);
       return { rateLimit, entering };

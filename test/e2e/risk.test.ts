@@ -154,6 +154,17 @@ describe('checkouts from one address', () => {
     expect((await buy(neighbour, { address })).status).toBe(200);
   });
 
+  test('are counted if a solved challenge is sent again with a claim that fails', async () => {
+    const product = await open('enforce', limits, { total_limit: 10 });
+    const address = '198.51.100.27';
+    expect(countStatuses(await inTurn(10, () => buy(product, { address })))).toEqual({ 200: 10 });
+    const [user, device, idempotency_key] = [`user-${randomUUID()}`, `fp-${randomUUID()}`, randomUUID()];
+    const challenge_solution = await solve(await buy(product, { user, device, address }));
+    const again = { user, device, address, fields: { challenge_solution, idempotency_key } };
+    for (const late of await inTurn(4, () => buy(product, again))) expectProblem(late, 410, 'sold_out');
+    expectProblem(await buy(product, { address }), 403, 'challenge_required');
+  });
+
   test('do not count repetitions, and never refuse one', async () => {
     const product = await open('enforce', limits);
     const address = '198.51.100.26';

@@ -156,6 +156,20 @@ test('a replay has no address blocked, and a solved challenge counts once', asyn
   expectProblem(await solved(), 409, 'duplicate_request');
 });
 
+test('a solved challenge is no free pass for a claim that fails again and again', async () => {
+  const product = await open({ account_min_age_hours: 24 }, { total_limit: 1 });
+  expect((await buy(product)).status).toBe(200);
+  const who = { user: newUser(), address: newAddress() };
+  const challenge_solution = await solve(await buy(product, { ...who, device: 'fp-late', fields: ages(1) }));
+  const idempotency_key = randomUUID();
+  const fields = { ...ages(1), challenge_solution, idempotency_key };
+  const answers: Answer[] = [];
+  for (let i = 0; i < 5; i += 1) answers.push(await buy(product, { ...who, device: 'fp-late', fields }));
+  expect(answers.map(({ body }) => body.code)).toEqual([
+    ...['sold_out', 'sold_out', 'sold_out', 'rate_limited', 'rate_limited'],
+  ]);
+});
+
 test('a device is blocked with its fifth account, in this campaign alone', async () => {
   const product = await open();
   const device = `fp-${randomUUID()}`;

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { shardOfProduct } from '../../shared/domain/shards.js';
 import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
@@ -10,7 +12,8 @@ import { until } from '../harness/until.js';
 // No response may reveal whether a code of a campaign with uniform refusals exists. Each test does the same with a
 // made-up code and with a real one that cannot be used, and compares the complete responses.
 
-const service = await startService({ TRUST_PROXY: '1', UNKNOWN_CODES_PER_MINUTE: '60' });
+const SHARDS = 4;
+const service = await startService({ TRUST_PROXY: '1', UNKNOWN_CODES_PER_MINUTE: '60', SHARDS: String(SHARDS) });
 const operator = new Operator(service.url);
 const inProse = (text: string) => `${text}${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
 const newUser = () => `user-${randomUUID()}`;
@@ -180,4 +183,19 @@ test('the challenges are the same, whichever campaign demands them, and so is th
     return [await redeem(address, code, user, { challenge_solution })];
   });
   await Promise.all([strict.product, lax.product, enforcing].map(close));
+});
+
+test('a repetition is recognised on the shard of its campaign, whatever a new redemption would need', async () => {
+  const shardOf = (product: string) => shardOfProduct(product as ProductId, SHARDS);
+  const terms = { audience: null, risk: 'enforce', limits: { unusual_hours: null, redeem_per_minute_per_address: 3 } };
+  let campaign = await openUniform(terms);
+  while (shardOf(campaign.product) === shardOf('')) campaign = await openUniform(terms);
+  const [address, user, idempotency_key] = [newNetwork(), newUser(), randomUUID()];
+  const first = () => redeem(address, campaign.real, user, { idempotency_key });
+  const isServed = async () => (await redeem(newNetwork(), campaign.real, newUser())).status === 201;
+  await until('the limits of the campaigns before are gone', isServed);
+  expect((await first()).status).toBe(201);
+  for (let i = 0; i < 2; i += 1) expect((await redeem(address, campaign.real, newUser())).status).toBe(201);
+  expectProblem(await redeem(address, campaign.real, newUser()), 403, 'challenge_required');
+  expectProblem(await first(), 409, 'duplicate_request');
 });

@@ -11,8 +11,10 @@ import { BanStore } from './ban-store.js';
 import { Bans } from './bans.js';
 import { BlocklistGuard } from './blocklist-guard.js';
 import { FailedAttemptLimiter } from './failed-attempt-limiter.js';
+import { PersonCheck } from './person-check.js';
 import { Risk } from './risk.js';
 import { RiskGate, type RiskGateDeps } from './risk-gate.js';
+import { StrictAddresses } from './strict-addresses.js';
 
 /** Refuses banned callers, and asks suspicious ones for more proof. */
 export type Abuse = {
@@ -87,17 +89,25 @@ function createRiskGate(
       why: 'Many codes have been tried from this address.',
     },
   };
+  const { challenges, human, platform } = attestation;
+  const person = human && new PersonCheck(human, challenges);
+  const strictAddresses = new StrictAddresses({
+    blocks: new AddressBlocks(shards),
+    bans,
+    person,
+    onBlocked: (rule) => risk.deps.onVerdict(rule, 'block', 'strict'),
+    nowMs,
+  });
   return new RiskGate({
     remembers: (product, user, key) => sales.of(product, sales.bucketOf(product, user)).reader.remembers(user, key),
     risk,
     bans,
-    challenges: attestation.challenges,
-    human: attestation.human,
-    platform: attestation.platform,
+    challenges,
+    person,
+    platform,
     addressLimits,
-    addressBlocks: new AddressBlocks(shards),
+    strictAddresses,
     checkoutsPerUser: limits.perUser('checkout', STRICT_LIMITS.checkoutPerMinutePerUser),
-    nowMs,
     limits: LIMITS,
   });
 }

@@ -3,6 +3,7 @@ import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { CallerShards } from '../../../shared/shards/shards.js';
+import { once } from '../limits/once.js';
 
 const MINUTE_SECONDS = 60;
 /** How long an address that has sent too many claims in a minute is blocked. */
@@ -70,12 +71,9 @@ export class AddressBlocks {
 
 /** Returns what uncounts a claim, once, in the background. */
 function uncounting(counts: Pick<RateLimiterRedis, 'reward'>, caller: string): () => void {
-  let isCounted = true;
-  return () => {
-    if (!isCounted) return;
-    isCounted = false;
+  return once(() => {
     counts.reward(caller).catch(() => {
       // The count expires with its minute.
     });
-  };
+  });
 }

@@ -11,8 +11,19 @@ import type { CallerShards } from '../../../shared/shards/shards.js';
 
 /** Binding of a challenge: one campaign, and one device or, without a device, one user. */
 export type ChallengeFor = { product: string; subject: string };
-/** failed: forged, bound to something else, expired, not solved, or already used */
-export type SolutionOutcome = 'passed' | 'failed';
+/**
+ * passed: accepted for the first time · repeated: accepted before, for the same request · failed: forged, bound to
+ * something else, expired, not solved, or used by another request
+ */
+export type SolutionOutcome = 'passed' | 'repeated' | 'failed';
+/** The use of an id. `taken`: by another request before. */
+export type Use = 'first' | 'repeated' | 'taken';
+/** What the use of a solution that is right comes to. */
+export const OUTCOMES: Readonly<Record<Use, SolutionOutcome>> = {
+  first: 'passed',
+  repeated: 'repeated',
+  taken: 'failed',
+};
 
 export type ChallengeDeps = {
   keys: readonly SigningKey[];
@@ -20,7 +31,7 @@ export type ChallengeDeps = {
   nowMs: () => number;
   /** Number of attempts on a campaign in the last second. */
   perSecond: (product: string) => number;
-  onOutcome: (outcome: 'asked' | SolutionOutcome) => void;
+  onOutcome: (outcome: 'asked' | 'passed' | 'failed') => void;
   limits: { challengeLifeMs: number };
 };
 
@@ -91,29 +102,30 @@ export class Challenges {
 
   /**
    * Verifies a solution and marks it as used.
-   * @param use identifies the request; a retry with the same `use` passes again
+   * @param use identifies the request; a retry with the same `use` is accepted again
    * @throws EngineUnavailable
    */
   async use(text: string, what: ChallengeFor, use: string): Promise<SolutionOutcome> {
-    const outcome = (await this.#isSolved(text, what, use)) ? 'passed' : 'failed';
-    this.deps.onOutcome(outcome);
+    const outcome = await this.#outcomeOf(text, what, use);
+    this.deps.onOutcome(outcome === 'failed' ? 'failed' : 'passed');
     return outcome;
   }
 
-  async #isSolved(text: string, what: ChallengeFor, use: string): Promise<boolean> {
+  async #outcomeOf(text: string, what: ChallengeFor, use: string): Promise<SolutionOutcome> {
     const sent = parse(text);
-    if (!sent) return false;
+    if (!sent) return 'failed';
     const { nonce, expiresAt, data } = sent.challenge.parameters;
     const key = this.#byId.get(data.kid);
     const { nowMs, limits } = this.deps;
-    if (!key || data.for !== boundTo(key, what) || expiresAt * 1000 < nowMs()) return false;
+    if (!key || data.for !== boundTo(key, what) || expiresAt * 1000 < nowMs()) return 'failed';
     const { verified } = await verifySolution({
       challenge: sent.challenge as unknown as Challenge,
       solution: sent.solution as Payload['solution'],
       deriveKey,
       hmacSignatureSecret: secretOf(key),
     });
-    return verified && this.claim(`c:${nonce}`, use, limits.challengeLifeMs + 60_000);
+    if (!verified) return 'failed';
+    return OUTCOMES[await this.claim(`c:${nonce}`, use, limits.challengeLifeMs + 60_000)];
   }
 
   /** Returns the binding of a challenge as a text that reveals neither campaign nor device. */
@@ -136,12 +148,13 @@ export class Challenges {
     }
   }
 
-  /** Records the use of an id for `forMs` milliseconds. @returns whether `use` is the first one or the recorded one */
-  async claim(id: string, use: string, forMs: number): Promise<boolean> {
+  /** Records the use of an id for `forMs` milliseconds. @throws EngineUnavailable */
+  async claim(id: string, use: string, forMs: number): Promise<Use> {
     const { gate, commands } = this.deps.shards.spread(id);
     try {
       const before = await gate.guard(() => commands.set(keys.used(id), use, 'PX', forMs, 'NX', 'GET'));
-      return before === null || before === use;
+      if (before === null) return 'first';
+      return before === use ? 'repeated' : 'taken';
     } catch (error) {
       throw EngineUnavailable.from('redis', error);
     }

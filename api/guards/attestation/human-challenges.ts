@@ -4,7 +4,7 @@ import type { ChallengeProvider } from '../../../shared/config/challenge-provide
 import { Problem } from '../../../shared/errors/catalogue.js';
 import type { Log } from '../../../shared/observability/log.js';
 import { OpenCounts } from '../limits/open-counts.js';
-import type { ChallengeFor, Challenges } from './challenges.js';
+import { type ChallengeFor, type Challenges, OUTCOMES, type SolutionOutcome } from './challenges.js';
 
 export type HumanChallengeDeps = {
   provider: ChallengeProvider;
@@ -14,7 +14,7 @@ export type HumanChallengeDeps = {
 };
 
 /** away: the provider did not say whether a person solved it */
-export type HumanOutcome = 'passed' | 'failed' | 'away';
+export type HumanOutcome = SolutionOutcome | 'away';
 
 /** Begins a solution by a person, in the field of solutions of proofs of work. */
 const PREFIX = 'human.';
@@ -69,7 +69,7 @@ export class HumanChallenges {
 
   /**
    * Verifies a solution and marks it as used.
-   * @param use identifies the request; a retry with the same `use` passes again
+   * @param use identifies the request; a retry with the same `use` is accepted again
    * @throws Problem 503 if too many solutions are being verified · EngineUnavailable
    */
   async use(text: string, what: ChallengeFor, use: string, network: string): Promise<HumanOutcome> {
@@ -78,14 +78,14 @@ export class HumanChallenges {
     if (response === '' || isTooLong) return this.#counted('failed');
     const id = `h:${createHash('sha256').update(response).digest('base64url')}`;
     const known = await this.deps.challenges.usedBy(id);
-    if (known !== null) return this.#counted(known === use ? 'passed' : 'failed');
+    if (known !== null) return this.#counted(known === use ? 'repeated' : 'failed');
     const outcome = await this.#verify(response, what, network);
-    const isFirst = outcome !== 'passed' || (await this.deps.challenges.claim(id, use, MARKED_MS));
-    return this.#counted(isFirst ? outcome : 'failed');
+    if (outcome !== 'passed') return this.#counted(outcome);
+    return this.#counted(OUTCOMES[await this.deps.challenges.claim(id, use, MARKED_MS)]);
   }
 
   #counted(outcome: HumanOutcome): HumanOutcome {
-    this.deps.onOutcome(outcome);
+    this.deps.onOutcome(outcome === 'repeated' ? 'passed' : outcome);
     return outcome;
   }
 

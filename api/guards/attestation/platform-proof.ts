@@ -53,7 +53,7 @@ export class PlatformAttestation {
     if (!nonces.isValid(proof.nonce, { product, subject: device }))
       return 'the nonce is expired or not for this device and campaign';
     if (!(proof.kind === 'app_attest' ? appAttest : playIntegrity)) return 'its platform is not configured';
-    if (!(await challenges.claim(`p:${proof.nonce}`, randomUUID(), nonces.lifeMs + 60_000)))
+    if ((await challenges.claim(`p:${proof.nonce}`, randomUUID(), nonces.lifeMs + 60_000)) !== 'first')
       return 'the nonce was already used';
     if (proof.kind === 'app_attest') return appAttest?.distrust(proof, device) ?? null;
     return playIntegrity?.distrust(proof) ?? null;
