@@ -20,6 +20,7 @@ import { shareConnections } from './guards/limits/open-counts.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { Cors } from './http/cors.js';
 import { ProblemEdge } from './http/problem.js';
+import { routesOfRole } from './http/process-role.js';
 import { type Route, withGuards } from './http/route.js';
 import { opsModule } from './ops/ops.module.js';
 import { campaignViewRoute } from './pages/campaign-view.route.js';
@@ -73,13 +74,16 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   ];
   const { named } = guards.auth;
   const documented = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
-  const routes = regions ? regions.withOwners(documented) : documented;
+  const routes = routesOfRole(regions ? regions.withOwners(documented) : documented, config.apiRole);
   const { readiness, routes: ops } = opsModule(core, guards.limits, regions?.checks ?? null);
-  const docs = [
-    ...(await docsRoutes([...documented, ...ops], serviceVersion())),
-    ...(await errorRoutes()),
-    await landingRoute(new CampaignsTable(core.database), config.development),
-  ];
+  const docs = routesOfRole(
+    [
+      ...(await docsRoutes([...documented, ...ops], serviceVersion())),
+      ...(await errorRoutes()),
+      await landingRoute(new CampaignsTable(core.database), config.development),
+    ],
+    config.apiRole,
+  );
   const languages = readPageLanguages(config.pageLanguages);
   const pages = await pageRoutes({
     ...{ publicSales, languages, frameAncestors: config.frameAncestors },
@@ -100,8 +104,10 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       core.tracing,
     );
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
-  const shown = [...routes, ...ops, ...docs, ...pages].filter((route) => !onOpsPort(route));
+  const shownPages = routesOfRole(pages, config.apiRole);
+  const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));
   const server = serverOf(withGuards(shown, guards.byName), routes);
+  // With the pages of sales, which the page of operators links to.
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
   if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, core.metrics);

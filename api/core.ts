@@ -18,6 +18,7 @@ import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
 import { CircuitBreaker, type Reads } from '../shared/postgres/circuit-breaker.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
+import { ReplicaReads } from '../shared/postgres/replica-reads.js';
 import { JobQueues, type QueueState } from '../shared/queues/queues.js';
 import { MemoryGuard } from '../shared/redis/memory-guard.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
@@ -50,8 +51,13 @@ export type Core = {
   /** The clock of the home shard, for signed times. Times of a campaign are decided by the clock of its shard. */
   clock: RedisClock;
   database: Database;
-  /** Reads of the same database that fail at once while Postgres is away or too slow. */
+  /**
+   * Reads of terms, codes and policies, which fail at once while Postgres is away or too slow. In a process that only
+   * reads they go to the replica, if there is one.
+   */
   reads: Reads;
+  /** Of a process that only reads; null = it has no replica. */
+  replica: Pick<ReplicaReads, 'trouble'> | null;
   /** For statements that others must not wait behind. */
   openPool: OpenPool;
   sales: Sales;
@@ -81,13 +87,17 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   });
   const openPool = connectPostgres(config, life);
   const breaker = new CircuitBreaker({ failures: LIMITS.breakerFailures, openMs: LIMITS.breakerOpenMs });
+  const isReader = config.apiRole === 'read';
   const database = openPool({
     name: 'doorbuster-api',
-    connections: 10,
+    // A process that reads needs the primary for attempts, and for what it recalls of archived campaigns.
+    connections: isReader ? 2 : 10,
     statementMs: LIMITS.postgresStatementMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
-  const reads = breaker.readsOf(database);
+  const recalls = breaker.readsOf(database);
+  const replica = openReplicaReads({ config, log, life, metrics, openPool }, { database, reads: recalls });
+  const reads = replica ?? recalls;
   metrics.observe(
     'postgres_breaker_open',
     'Whether a process reads no terms and codes from Postgres for a moment, because it failed several times in a row',
@@ -117,7 +127,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
       onRedisError: () => metrics.engineErrors.inc({ engine: 'redis' }),
       onInfo: (info) => memory.observe(info),
     });
-    return { ...shard, sale: createSale({ config, metrics, reads }, shard, memory) };
+    return { ...shard, sale: createSale({ config, metrics, recalls }, shard, memory) };
   });
   metrics.observe(
     'redis_memory_used_ratio',
@@ -138,7 +148,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     queues,
     queueStates: new Recent(() => queues.states(shards.home.clock.nowMs()), QUEUES_EVERY_MS),
     bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
-    ...{ name, config, log, metrics, tracing, life, shards, database, reads, openPool, sales },
+    ...{ name, config, log, metrics, tracing, life, shards, database, reads, replica, openPool, sales },
     clock: shards.home.clock,
     directory: new CampaignDirectory(sales, () => all.map(({ gate }) => gate.generation).join()),
   };
@@ -155,8 +165,35 @@ function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): 
   return queues;
 }
 
+/** The reads of a process that only reads: from the replica, if there is one. */
+function openReplicaReads(
+  { config, log, life, metrics, openPool }: Pick<Core, 'config' | 'log' | 'life' | 'metrics' | 'openPool'>,
+  primary: { database: Database; reads: Reads },
+): ReplicaReads | null {
+  if (config.apiRole !== 'read' || config.databaseReadUrl === null) return null;
+  const replica = openPool({
+    ...{ url: config.databaseReadUrl, name: 'doorbuster-api-reads', connections: 8 },
+    statementMs: LIMITS.postgresStatementMs,
+  });
+  const reads = new ReplicaReads({
+    ...{ replica, primary: primary.database, ofPrimary: primary.reads, limits: LIMITS },
+    onChange: (trouble) =>
+      trouble === null
+        ? log.info('the replica of Postgres serves terms, codes and policies')
+        : log.warn({ reason: trouble }, 'terms, codes and policies are read from the primary instead of the replica'),
+  });
+  life.add('reads of the replica', reads);
+  metrics.observe(
+    'postgres_replica_away',
+    'Whether a process that only reads uses the primary of Postgres, because the replica is away or behind',
+    () => Number(reads.trouble !== null),
+    'max',
+  );
+  return reads;
+}
+
 function createSale(
-  { config, metrics, reads }: Pick<Core, 'config' | 'metrics' | 'reads'>,
+  { config, metrics, recalls }: Pick<Core, 'config' | 'metrics'> & { recalls: Reads },
   { clock, scripts, promises }: Shard,
   memory: MemoryGuard,
 ): SaleStore {
@@ -175,7 +212,7 @@ function createSale(
       waitReplicas,
     },
     promises,
-    new ArchiveRecall(new ArchivedPeople(reads), new CampaignArchive(scripts), () => clock.nowMs(), {
+    new ArchiveRecall(new ArchivedPeople(recalls), new CampaignArchive(scripts), () => clock.nowMs(), {
       ...LIMITS,
       idempotencyTtlMs,
     }),

@@ -14,6 +14,7 @@ const COMPOSITIONS = [
   ['docker-compose.yml'],
   ['docker-compose.cluster.yml'],
   ['docker-compose.cluster.yml', 'docker-compose.sentinel.yml'],
+  ['docker-compose.cluster.yml', 'docker-compose.roles.yml'],
 ];
 /** Kinds of operators, for which no schema comes with Kubernetes. */
 const UNKNOWN_KINDS = /Couldn't find schema for kind (?:ServiceMonitor|PrometheusRule) /;

@@ -2,7 +2,7 @@
 // settings of the service come from the table of the environment, so that the chart knows each of them.
 
 /** What the chart sets itself, because its probes, ports and Services depend on it. */
-const SET_BY_CHART = new Set(['NODE_ENV', 'HOST', 'PORT', 'OPS_PORT', 'WORKER_PORT']);
+const SET_BY_CHART = new Set(['NODE_ENV', 'HOST', 'PORT', 'OPS_PORT', 'WORKER_PORT', 'API_ROLE', 'API_WRITE_URL']);
 
 /** @typedef {Record<string, unknown>} Schema */
 
@@ -69,7 +69,13 @@ export function helmSchema(environment, secretNames) {
         config: only(config, ['SHOPPER_IDENTITY']),
         secrets: only(secrets, ['REDIS_URL', 'DATABASE_URL']),
         certificates: only({ secretName: text }),
-        api: only({ ...pods, preStopSeconds: count(1) }),
+        api: only({ ...pods, role: { enum: ['', 'all', 'write'] }, preStopSeconds: count(1) }),
+        readers: only({
+          ...pods,
+          enabled: flag,
+          preStopSeconds: count(1),
+          autoscaling: only({ enabled: flag, minReplicas: count(1), maxReplicas: count(1), cpuPercent: count(1) }),
+        }),
         worker: only(pods),
         migration: only({
           enabled: flag,
@@ -107,6 +113,7 @@ function traffic() {
         className: text,
         host: text,
         paths: list({ ...text, pattern: '^/' }),
+        readPaths: list({ ...text, pattern: '^/' }),
         tls: only({ enabled: flag, secretName: text }),
         annotations: strings,
       }),

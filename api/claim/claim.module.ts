@@ -42,7 +42,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
   };
   const terms = new TermsCache(new CampaignTermsTable(reads), {
     capacity: LIMITS.termsKept,
-    freshMs: LIMITS.termsFreshMs,
+    freshMs: core.replica ? LIMITS.termsFreshOfReplicaMs : LIMITS.termsFreshMs,
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
     onLookup: (from) => lookups[from].inc(),

@@ -16,9 +16,11 @@ export class CodeTexts {
   constructor(codes: CodesTable, reads: Reads) {
     this.#blocks = new LRUCache<string, Map<number, Code>>({
       max: BLOCKS,
-      fetchMethod: (key) => {
+      fetchMethod: (key, known) => {
         const [campaignNo, block] = key.split('/').map(Number);
-        return codes.numbered(Number(campaignNo), Number(block) * BLOCK, (Number(block) + 1) * BLOCK, reads);
+        // Read again, because a code was missing: a replica may lack it still.
+        const from = known && reads.latest ? reads.latest : reads;
+        return codes.numbered(Number(campaignNo), Number(block) * BLOCK, (Number(block) + 1) * BLOCK, from);
       },
     });
   }

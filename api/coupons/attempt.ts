@@ -14,6 +14,7 @@ import { rateLimited } from '../guards/limits/quotas.js';
 import type { AttemptRecorder } from './attempt-recorder.js';
 import type { CodeResolver, IssuedCode } from './code-resolver.js';
 import type { Redeemed } from './redemption.js';
+import type { UnknownCodes } from './unknown-codes.js';
 
 /** Error codes that count as a failed guess, and thus towards the caller's cooldown. */
 const FAILURES: ReadonlySet<ErrorCode> = new Set([
@@ -42,8 +43,8 @@ export type AttemptDeps = {
   policies: PolicyCache;
   /** Counts failed requests by caller (`callerOf`), in this process. */
   guesses: LocalQuota;
-  /** Counts unknown codes, and codes with uniform refusals, by network, in this process. */
-  unknownCodes: LocalQuota;
+  /** Counts unknown codes, and codes with uniform refusals, by network: in this process, or with a role in Redis. */
+  unknownCodes: UnknownCodes;
   failures: FailedAttemptLimiter;
   attempts: AttemptRecorder;
   metrics: Metrics;
@@ -82,7 +83,7 @@ export async function recorded<Value>(
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
     const isUniform = issued ? issued.terms.uniformRefusals : deps.finder.looksUniform(typed);
     const refusal = isUniform ? masked(error) : error;
-    const flood = refusal instanceof Problem ? countFailure(deps, attempted, refusal) : null;
+    const flood = refusal instanceof Problem ? await countFailure(deps, attempted, refusal) : null;
     isFlood = flood !== null;
     // The delay happens outside of the load shedder, so that a delayed request takes no slot of another.
     if (isUniform && refusal instanceof Problem) await untilMs(deps.limits.uniformRefusalMs, req);
@@ -109,7 +110,7 @@ export function policyOf({ policies }: Pick<AttemptDeps, 'policies'>, { terms, p
 /**
  * Finds a code. If it was never issued, it takes the same quotas as an existing code wherever the difference would
  * reveal which codes exist, or where the quotas deter guesses. Otherwise the first failures of a caller are counted in
- * this process only: most are typing errors, which then cost no call to Redis or Postgres.
+ * this process only: most are typing errors, which then take no quota of their caller.
  * @param count takes the quotas of the request according to a policy
  */
 export async function foundOrCounted<Counted>(
@@ -139,13 +140,13 @@ export async function foundOrCounted<Counted>(
  * still served.
  * @returns the refusal to send instead if the network has sent too many unknown codes; null = none
  */
-function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem): Problem | null {
+async function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem): Promise<Problem | null> {
   if (!FAILURES.has(code)) return null;
   const { guesser } = attempted;
   noteFailure(deps, attempted);
   if (!UNKNOWN.has(code) || deps.failures.bans.isAllowed(guesser)) return null;
   const { unknownCodes, metrics } = deps;
-  const waitMs = unknownCodes.take(guesser.network);
+  const waitMs = await unknownCodes.take(guesser.network);
   if (waitMs === 0) return null;
   metrics.limited.inc({ policy: UNKNOWN_CODES });
   return rateLimited(UNKNOWN_CODES, unknownCodes.limit, unknownCodes.windowMs / 1000, waitMs);

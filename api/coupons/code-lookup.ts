@@ -20,7 +20,10 @@ export class CodeLookup {
   constructor(codes: CodesTable, reads: Reads) {
     this.#loader = new DataLoader(
       async (asked) => {
-        const found = await codes.find(asked, reads);
+        const found = new Map(await codes.find(asked, reads));
+        // The filter knows them all, so what a replica lacks was issued just now, or is one of few false positives.
+        const missing = reads.latest ? asked.filter((code) => !found.has(code)) : [];
+        if (missing.length > 0) for (const [code, one] of await codes.find(missing, reads.latest)) found.set(code, one);
         return asked.map((code) => found.get(code) ?? null);
       },
       { cache: false, maxBatchSize: BATCH },

@@ -7,7 +7,7 @@ import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
-import type { AttemptDeps } from './attempt.js';
+import { type AttemptDeps, UNKNOWN_CODES } from './attempt.js';
 import { AttemptRecorder } from './attempt-recorder.js';
 import { CodeFilter } from './code-filter.js';
 import { observeCodeFilter } from './code-filter-metrics.js';
@@ -18,6 +18,7 @@ import { OneTimeTokens } from './one-time-token.js';
 import { oneTimeTokenRoute } from './one-time-token.route.js';
 import { redeemRoute } from './redeem.route.js';
 import { Redemption } from './redemption.js';
+import { SharedUnknownCodes } from './unknown-codes.js';
 import { validateRoute } from './validate.route.js';
 import { Validation } from './validation.js';
 
@@ -38,8 +39,19 @@ export function couponsModule(
   const attempt: AttemptDeps = {
     finder: createCodeResolver(core, terms, isOfOther),
     policies,
-    guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
-    unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
+    guesses: new LocalQuota(
+      config.apiRole === 'all' ? LIMITS.guessesUnnoticed : LIMITS.guessesUnnoticedOfRole,
+      60_000,
+      LIMITS.callersKept,
+    ),
+    unknownCodes:
+      config.apiRole === 'all'
+        ? new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept)
+        : new SharedUnknownCodes(
+            limits.quota(UNKNOWN_CODES, config.unknownCodesPerMinute, 60),
+            failures.bans,
+            LIMITS.callersKept,
+          ),
     failures,
     attempts: createAttemptRecorder(core),
     metrics,
@@ -53,6 +65,8 @@ export function couponsModule(
       degradation,
       blocklist,
       challenges: attestation.challenges,
+      // Redemptions feed it where one process serves both.
+      checkRate: config.apiRole === 'read' ? attemptRate : null,
       validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
       validation: new Validation(sales),
       shopper,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
 import type { Challenges } from '../guards/attestation/challenges.js';
@@ -26,6 +27,8 @@ export type ValidateDeps = AttemptDeps & {
   degradation: Pick<Degradation, 'isOff'>;
   blocklist: BlocklistGuard;
   challenges: Challenges;
+  /** Raises the price of work with the rate of checks; null = redemptions raise it. */
+  checkRate: AttemptRate | null;
   validateQuota: CampaignLimit<TokenBucket>;
   validation: Validation;
   shopper: ShopperIdentity;
@@ -76,9 +79,10 @@ export function validateRoute(deps: ValidateDeps): Route {
  * @throws Problem 403 with the challenge
  */
 async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: string | null): Promise<void> {
-  const { challenges, blocklist, policies, unknownCodes } = deps;
+  const { challenges, checkRate, blocklist, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
   if (guesser.proven || blocklist.bans.isAllowed(guesser)) return;
+  checkRate?.add('', guesser.user);
   const what = { product: '', subject: `user.${guesser.user}` };
   if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
   throw await challenges.demand(what, 'Too many unknown codes were sent from this address.');

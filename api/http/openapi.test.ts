@@ -56,7 +56,9 @@ test('documents the contract of a route', () => {
   expect(Object.keys(operation.responses['202'].content)).toEqual(['text/csv']);
   expect(Object.keys(operation.responses['202'].headers)).toEqual(['X-Request-Id', 'Location']);
   // Errors that every route of its kind can return are documented without being listed.
-  expect(Object.keys(operation.responses).join(' ')).toBe('200 202 400 401 403 408 410 413 415 417 429 431 500 503');
+  expect(Object.keys(operation.responses).join(' ')).toBe(
+    '200 202 400 401 403 408 410 413 415 417 421 429 431 500 503',
+  );
   expect(operation.responses['400'].description).toContain(
     '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',
   );

@@ -18,6 +18,7 @@ export const problemSchema = z
     starts_at: z.iso.datetime().nullable().optional().describe('of `campaign_not_started`'),
     until: z.iso.datetime().nullable().optional().describe('of `blocked`: null = until an operator lifts the ban'),
     required_role: z.enum(ROLES).optional().describe('of `forbidden`: the role that the call needs'),
+    role: z.enum(['read', 'write']).optional().describe('of `wrong_role`: the role that serves the request'),
     challenge: z.record(z.string(), z.unknown()).optional().describe('of `challenge_required`: docs/challenges.md'),
     policy: z.string().optional().describe('of `rate_limited`: the quota that is exceeded'),
     free: z.int().nullable().optional().describe('of `stock_insufficient`: free units'),
@@ -37,6 +38,7 @@ const MEMBERS: { readonly [Code in ErrorCode]?: Record<string, unknown> } = {
   challenge_required: {
     challenge: { algorithm: 'SHA-256', cost: 1, nonce: '4f1c5b7d9e2a4c60b1d3f5a7c9e0b2d4', expiresAt: 1_795_809_900 },
   },
+  wrong_role: { role: 'write' },
   rate_limited: { policy: 'device' },
   stock_insufficient: { free: 3 },
   duplicate_request: {

@@ -144,6 +144,7 @@ const OF_EVERY_ROUTE = [
   'request_timeout',
   'expectation_failed',
   'headers_too_large',
+  'wrong_role',
   'internal_error',
   'temporarily_unavailable',
 ] as const;

@@ -17,11 +17,12 @@ export function opsModule(
   { degradation }: Pick<Limits, 'degradation'>,
   regions: ReadinessDeps['regions'],
 ): { readiness: ReadinessCheck; routes: Route[] } {
-  const { name, config, log, metrics, life, shards, database, clock, queueStates } = core;
+  const { name, config, log, metrics, life, shards, database, clock, queueStates, replica } = core;
   const readiness = new ReadinessCheck({
     shards: shards.all,
     scriptNames: SALE_SCRIPTS.map((script) => script.name),
     database,
+    replica,
     journalLimitEntries: config.journalLimitEntries,
     kafka: config.kafka ? new OutboxCursors(database) : null,
     regions,

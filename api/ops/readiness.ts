@@ -19,6 +19,8 @@ export type ReadinessDeps = {
   scriptNames: readonly string[];
   database: Database;
   journalLimitEntries: number;
+  /** Why the replica that this process reads is not used, null = it is; null = it reads none. */
+  replica: { readonly trouble: string | null } | null;
   /** The position of Kafka; null = there is no Kafka. */
   kafka: Pick<OutboxCursors, 'find'> | null;
   /** Whether this installation serves its region, and the other regions; null = it is the only one. */
@@ -55,13 +57,17 @@ export class ReadinessCheck {
     }));
     const off = this.deps.switchedOff();
     const load = { ok: off.length === 0, detail: off.length === 0 ? 'everything is on' : `off: ${off.join(', ')}` };
+    const { trouble } = this.deps.replica ?? { trouble: null };
+    const replica = this.deps.replica && {
+      replica: { ok: trouble === null, detail: trouble ? 'away or behind, so the primary is read' : 'follows' },
+    };
     const regions = this.deps.regions?.();
     // A region that cannot be called does not make this one unready, because it serves its own codes.
     const ofRegions = regions && { region: regions.own, ...regions.others };
     const ready = now.some(isServing) && draining.ok && regions?.own.ok !== false;
     const [only] = now;
     const ofShards = only && now.length === 1 ? only : severalShards(now);
-    const checks = { ...ofShards, ...others, load, ...ofRegions, draining };
+    const checks = { ...ofShards, ...others, ...replica, load, ...ofRegions, draining };
     const failing = Object.entries(checks).filter(([name, { ok }]) => !ok && name !== 'queues');
     return { ready, checks, degraded: [...failing.map(([name]) => name), ...full.map((queue) => `queue ${queue}`)] };
   }

@@ -5,6 +5,7 @@ import type { ReservationId, UserId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 import type { CampaignLine } from './campaign-channel.js';
+import type { LeftElsewhere } from './leave-elsewhere.js';
 
 const FRAME_WINDOW_MS = 10_000;
 /** How long the client has to reply to a close frame, which takes one round trip. */
@@ -18,6 +19,10 @@ export class Connection {
   user: UserId | null = null;
   /** The place or unit of the ticket; null = no ticket yet. */
   reservation: ReservationId | null = null;
+  /** The text of the ticket, if a process of another role lets the user leave the line; "" = this one does. */
+  ticket = '';
+  /** What that process has answered, and when (monotonic); null = it was not asked. */
+  leaving: { outcome: LeftElsewhere; atMs: number } | 'asked' | null = null;
   /** How long a waiting user may be unseen before they step back, milliseconds; 0 = any time. */
   presenceMs = 0;
   /** Whether the campaign's notifications wait for Postgres. */

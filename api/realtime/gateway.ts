@@ -3,6 +3,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request } from 'express';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
+import type { ApiRole } from '../../shared/config/environment.js';
 import { LIMITS } from '../../shared/config/limits.js';
 import { clientFrame } from '../../shared/contracts/frames.js';
 import { standingData } from '../../shared/contracts/standing.js';
@@ -24,18 +25,22 @@ import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { OpenCounts } from '../guards/limits/open-counts.js';
 import { rateLimited } from '../guards/limits/quotas.js';
 import type { Cors } from '../http/cors.js';
+import { wrongRole } from '../http/process-role.js';
 import { respondRaw } from '../http/raw-response.js';
 import { RequestScheduler } from '../http/request-scheduler.js';
 import { requestIdOf } from '../http/respond.js';
 import { wrongTarget } from '../http/wrong-request.js';
 import type { CampaignLine } from './campaign-channel.js';
 import { Connection } from './connection.js';
+import type { LeaveElsewhere, LeftElsewhere } from './leave-elsewhere.js';
 import { PositionBroadcaster } from './position-broadcaster.js';
 import { type SubscriberShards, Subscriptions } from './subscriptions.js';
 
 export const SOCKET_PATH = '/flash-sale/ws';
 /** Time over which the clients of a stopping process spread their reconnects. */
 const RECONNECT_SPREAD_MS = 5_000;
+
+const LEAVE_EVERY_MS = 1_000;
 
 export type GatewayDeps = {
   sales: SalesOf;
@@ -52,6 +57,9 @@ export type GatewayDeps = {
   shards: SubscriberShards;
   cors: Cors;
   degradation: Pick<Degradation, 'isOff'>;
+  role: ApiRole;
+  /** Lets users leave the line by the processes that write; null = this one does. */
+  elsewhere: Pick<LeaveElsewhere, 'leave'> | null;
   metrics: Metrics;
   log: Log;
 };
@@ -109,6 +117,7 @@ export class Gateway {
       const refusal =
         wrongTarget(req as Request) ??
         refusalOf(req, url?.pathname) ??
+        (this.deps.role === 'write' ? wrongRole('read') : null) ??
         this.deps.cors.refusalOfSocket(req) ??
         this.#tooMany(network);
       if (refusal || !url) {
@@ -226,6 +235,7 @@ export class Gateway {
     const ticket = this.deps.tickets.verify(text);
     if (!ticket) return connection.close('ticketInvalid', 'the ticket is not valid');
     connection.user = ticket.user;
+    if (this.deps.elsewhere) connection.ticket = text;
     connection.reservation = ticket.reservation;
     this.#welcome(connection, ticket).catch((error: unknown) => {
       this.deps.log.warn({ err: error }, 'socket subscription failed');
@@ -260,6 +270,7 @@ export class Gateway {
   #leave(connection: Connection): void {
     const { line, user, reservation } = connection;
     if (!line || !user) return connection.send({ type: 'error', code: 'not_subscribed' });
+    if (this.deps.elsewhere) return void this.#leaveElsewhere(connection, this.deps.elsewhere);
     const { product, bucket } = line;
     const left = this.deps.sales
       .of(product, bucket)
@@ -271,6 +282,25 @@ export class Gateway {
         connection.send({ type: 'left' });
       });
     left.catch(() => connection.send({ type: 'error', code: 'temporarily_unavailable' }));
+  }
+
+  async #leaveElsewhere(connection: Connection, elsewhere: Pick<LeaveElsewhere, 'leave'>): Promise<void> {
+    const { leaving } = connection;
+    // One call at a time, and one a second, whatever the client sends: what was answered then is answered again.
+    if (leaving === 'asked') return;
+    if (leaving === null || performance.now() - leaving.atMs > LEAVE_EVERY_MS) {
+      connection.leaving = 'asked';
+      const outcome = await elsewhere.leave(connection.ticket);
+      connection.leaving = { outcome, atMs: performance.now() };
+      if (outcome === 'left') connection.waitsNoMore();
+      return this.#answerLeave(connection, outcome);
+    }
+    this.#answerLeave(connection, leaving.outcome);
+  }
+
+  #answerLeave(connection: Connection, outcome: LeftElsewhere): void {
+    if (outcome === 'left') return connection.send({ type: 'left' });
+    connection.send({ type: 'error', code: outcome === 'away' ? 'temporarily_unavailable' : outcome });
   }
 
   #forget(connection: Connection): void {

@@ -6,15 +6,18 @@ import { LocalQuota } from '../guards/limits/local-quota.js';
 import { OpenCounts } from '../guards/limits/open-counts.js';
 import type { Cors } from '../http/cors.js';
 import { Gateway } from './gateway.js';
+import { LeaveElsewhere } from './leave-elsewhere.js';
 
 /** Sockets of shoppers. `servers.ts` drains and ends them with their server. */
 export function realtimeModule(
-  { config, sales, directory, clock, shards, metrics, log }: Core,
+  { config, sales, directory, clock, shards, metrics, log, life }: Core,
   { auth: { tickets }, limits }: Pick<Guards, 'auth' | 'limits'>,
   { acknowledgements, codeTexts, checkoutLinks }: Claims,
   cors: Cors,
 ): Gateway {
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
+  const elsewhere = config.apiWriteUrl === null ? null : new LeaveElsewhere(config.apiWriteUrl, log);
+  if (elsewhere) life.add('calls of the processes that write', { stop: () => elsewhere.close() });
   return new Gateway({
     sales,
     directory,
@@ -29,6 +32,8 @@ export function realtimeModule(
     shards,
     cors,
     degradation: limits.degradation,
+    role: config.apiRole,
+    elsewhere,
     metrics,
     log,
   });

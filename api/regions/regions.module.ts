@@ -84,6 +84,7 @@ function createTransfers(
   });
   const stopped = new AbortController();
   let running: Promise<void> = Promise.resolve();
+  if (config.apiRole === 'read') return transfers;
   life.add('transfers between regions', {
     start() {
       running = every(LIMITS.regionBeatMs, stopped.signal, () => transfers.resume());

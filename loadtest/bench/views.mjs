@@ -2,17 +2,17 @@
 //
 // Method: a sale that opens tomorrow. A view is the page and the public data of the sale, as a visitor requests them
 // who has the files of the page. 64 keep-alive connections make 4,000 views a round, in rounds. CPU of the API and
-// Redis over the views, medians of the rounds. With a cache: the same through nginx with deploy/nginx/nginx.conf, where
-// nginx is installed; `cached_requests` is the number of requests that reach the API in a second of that, whatever the
-// number of views. The generator does not sleep, because the kernel would charge the server for waking it.
+// Redis over the views, medians of the rounds. With a cache: the same through nginx with deploy/nginx/nginx.conf,
+// without the limits of a network; `cached_requests` is the number of requests that reach the API in a second of that,
+// whatever the number of views. The generator does not sleep, because the kernel would charge the server for waking it.
 // Last record (2026-11-25, 0962af2 with changes, load 0.9): api_us 139, redis_us 6.7, cached_views_per_second 25744, cached_requests 1.2, cached_api_us 0.5
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT } from './environment.mjs';
+import { findNginx, localConfiguration } from '../../scripts/engines/nginx.mjs';
 import { drive, operator, requestBytes } from './load.mjs';
 import { cpuOf, cpuSince, median, round } from './measure.mjs';
 
@@ -57,14 +57,16 @@ export async function run(environment, say) {
  * @param {(text: string) => void} say
  */
 async function throughCache(environment, views, say) {
-  if (spawnSync('nginx', ['-v']).status !== 0) {
-    say('nginx is not installed: the cache is not measured.');
+  const found = await findNginx();
+  if ('missing' in found) {
+    say(`The cache is not measured: ${found.missing}.`);
     return {};
   }
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-nginx-'));
   const port = await freePort();
-  writeFileSync(join(folder, 'nginx.conf'), localConfiguration(folder, port, new URL(environment.api.url).host));
-  const nginx = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', 'daemon off;'], {
+  const read = new URL(environment.api.url).host;
+  writeFileSync(join(folder, 'nginx.conf'), localConfiguration({ folder, port, read, limitless: true }));
+  const nginx = spawn(found.path, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', 'daemon off;'], {
     stdio: 'ignore',
   });
   try {
@@ -93,26 +95,6 @@ async function throughCache(environment, views, say) {
     await once(nginx, 'exit');
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/**
- * The configuration without TLS, for this machine.
- * @param {string} folder @param {number} port @param {string} api host and port
- */
-function localConfiguration(folder, port, api) {
-  return (
-    readFileSync(join(ROOT, 'deploy/nginx/nginx.conf'), 'utf8')
-      // The generator keeps its connections for the whole round.
-      .replace('access_log off;', 'access_log off; keepalive_requests 100000000;')
-      .replace(
-        'worker_processes auto;',
-        `user root; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log;`,
-      )
-      .replace('/var/cache/nginx/doorbuster', join(folder, 'cache'))
-      .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${api}`)
-      .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
-      .replace(/ *(?:http2|ssl_certificate\w*) .*;\n/g, '')
-  );
 }
 
 /**

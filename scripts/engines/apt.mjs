@@ -50,7 +50,10 @@ export async function mustRun(command, args, options = {}) {
   if (code !== 0) throw new Error(`${command} failed: ${output.trim().split('\n').slice(-5).join('\n')}`);
 }
 
-/** @typedef {{ name: string, program: string }} Package  program: its path in the package */
+/**
+ * program: its path in the package · others: packages that it needs beside it
+ * @typedef {{ name: string, program: string, others?: string[] }} Package
+ */
 
 /**
  * Downloads a package with those of its dependencies that this system lacks, and unpacks them without installing them.
@@ -67,10 +70,10 @@ export async function unpackPackage(home, wanted) {
   }
   try {
     const own = ['-o', `Dir::State::lists=${join(apt, 'lists')}`];
-    if (!(await download(apt, [], wanted.name))) {
+    if (!(await download(apt, [], wanted))) {
       // The exit code is no evidence; the list of downloads is.
       await run('apt-get', [...aptOptions(apt), ...own, 'update'], { limitMs: APT_LIMIT_MS });
-      if (!(await download(apt, own, wanted.name))) throw new Error(`apt has no usable ${wanted.name}`);
+      if (!(await download(apt, own, wanted))) throw new Error(`apt has no usable ${wanted.name}`);
     }
     for (const archive of readdirSync(join(apt, 'archives')).filter((name) => name.endsWith('.deb'))) {
       await mustRun('dpkg', ['-x', join(apt, 'archives', archive), join(draft, 'root')]);
@@ -85,17 +88,19 @@ export async function unpackPackage(home, wanted) {
 }
 
 /**
- * Whether the package and all of its dependencies that this system lacks were downloaded.
+ * Whether the packages and all of their dependencies that this system lacks were downloaded.
  * @param {string} apt
  * @param {string[]} listOptions
- * @param {string} name
+ * @param {Package} package_
  */
-async function download(apt, listOptions, name) {
+async function download(apt, listOptions, { name, others = [] }) {
   const options = [...aptOptions(apt), ...listOptions];
   const limit = { limitMs: APT_LIMIT_MS };
-  const plan = await run('apt-get', [...options, '--simulate', '--no-install-recommends', 'install', name], limit);
+  // Also what the system has installed, perhaps in a version that the others do not fit.
+  const install = ['--simulate', '--no-install-recommends', '--reinstall', 'install', name, ...others];
+  const plan = await run('apt-get', [...options, ...install], limit);
   const wanted = [...plan.output.matchAll(/^Inst (\S+)/gm)].map((match) => match[1] ?? '');
-  if (plan.code !== 0 || !wanted.includes(name)) return false;
+  if (plan.code !== 0 || ![name, ...others].every((one) => wanted.includes(one))) return false;
   const fetched = await run('apt-get', [...options, 'download', ...wanted], { cwd: join(apt, 'archives'), ...limit });
   return fetched.code === 0;
 }

@@ -72,6 +72,8 @@ test('reads the variables that are set, and has defaults for the others', () => 
     ticketKeys: [{ id: 't1', key: Buffer.alloc(32, 1) }],
     checkoutUrlKeys: [],
     apiProcesses: 1,
+    apiRole: 'all',
+    apiWriteUrl: null,
     madeSecrets: [],
     trustProxy: 0,
     shopOrigins: [],

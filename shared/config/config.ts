@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ShardCount } from '../domain/shards.js';
 import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
 import { type ChallengeProvider, challengeProblems, challengeProviderOf } from './challenge-provider.js';
-import { ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } from './environment.js';
+import { type ApiRole, ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } from './environment.js';
 import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
 import { type IdentityConfig, identityOf, identityProblems } from './identity.js';
 import { type KafkaConfig, kafkaOf, kafkaProblems } from './kafka.js';
@@ -41,6 +41,9 @@ export type Config = {
   /** Empty = links to pay cannot be signed. */
   checkoutUrlKeys: SigningKey[];
   apiProcesses: number;
+  apiRole: ApiRole;
+  /** Of APIs that write, without a slash at the end; null unless `apiRole` is `read`. */
+  apiWriteUrl: string | null;
   /** Names of secrets that were not set, and were generated for this process alone. Empty in production. */
   madeSecrets: readonly string[];
   trustProxy: number;
@@ -148,7 +151,9 @@ function togetherProblems(given: Given): string[] {
       ? 'in production'
       : Number(given.API_PROCESSES) > 1
         ? 'with more than one API process'
-        : null;
+        : (given.API_ROLE ?? 'all') === 'all'
+          ? null
+          : 'with API_ROLE, because several processes need the same';
   const problems: string[] = REQUIRED_SECRETS.filter((name) => when !== null && given[name] === undefined).map(
     (name) => `${name} is missing: it is required ${when}`,
   );
@@ -198,6 +203,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     checkoutUrlKeys: e.CHECKOUT_URL_KEYS ?? [],
     madeSecrets: REQUIRED_SECRETS.filter((name) => e[name] === undefined),
     apiProcesses: e.API_PROCESSES,
+    apiRole: e.API_ROLE,
+    apiWriteUrl: e.API_ROLE === 'read' ? (e.API_WRITE_URL?.replace(/\/+$/, '') ?? null) : null,
     trustProxy: e.TRUST_PROXY,
     shopOrigins: e.SHOP_ORIGINS,
     frameAncestors: e.SALE_PAGE_FRAME_ANCESTORS,
@@ -244,10 +251,20 @@ export function readCommandConfig(): Config {
   return readConfig({ ...process.env, NODE_ENV: 'development' });
 }
 
-/** Reads the configuration. If it is not valid, prints every problem and exits with 1. */
-export function readConfigOrExit(): Config {
+/**
+ * Reads the configuration. If it is not valid, prints every problem and exits with 1.
+ * @param given settings that go before those of the environment
+ * @param problemOf what else a process needs; null = nothing is missing
+ */
+export function readConfigOrExit(
+  given: Record<string, string> = {},
+  problemOf: (config: Config) => string | null = () => null,
+): Config {
   try {
-    return readConfig();
+    const config = readConfig({ ...process.env, ...given });
+    const problem = problemOf(config);
+    if (problem !== null) throw new ConfigError([problem]);
+    return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`${error.message}\n`);

@@ -13,6 +13,10 @@ import { REGIONS_ENVIRONMENT } from './regions.js';
 import { RETENTION_ENVIRONMENT } from './retention.js';
 import { TRACING_ENVIRONMENT } from './tracing.js';
 
+/** What an API process serves: everything, or only what reads or what writes (api/http/process-role.ts). */
+export const API_ROLES = ['all', 'read', 'write'] as const;
+export type ApiRole = (typeof API_ROLES)[number];
+
 /**
  * The environment: name → its form, default and meaning. `.env.example` and docs/configuration.md are made
  * from this table (`npm run docs`).
@@ -53,7 +57,7 @@ export const ENVIRONMENT = {
   DATABASE_READ_URL: url(['postgres:', 'postgresql:'])
     .optional()
     .describe(
-      'a streaming replica of it, for exports, pages of redemptions and the ledger; they name the journal entry up to which they are complete, and use DATABASE_URL while the replica is away or behind',
+      'a streaming replica of it, for exports, pages of redemptions and the ledger, which name the journal entry up to which they are complete. With API_ROLE=read also for terms, codes and policies. While it is away or more than two seconds behind, DATABASE_URL is used',
     ),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
@@ -68,6 +72,17 @@ export const ENVIRONMENT = {
     .describe(
       'keys of the signature in `checkout_url`, in the same form; the shop has the same keys. Unset: no campaign can use `{signature}`',
     ),
+  API_ROLE: z
+    .enum(API_ROLES, `must be one of ${API_ROLES.join(', ')}`)
+    .default('all')
+    .describe(
+      'what an API serves: `read` (validation of codes, queue-status, sockets, pages), `write` (all else), or `all`; also `--role`. ' +
+        'What it does not serve is 421 (docs/deployment.md)',
+    ),
+  API_WRITE_URL: url(['http:', 'https:'])
+    .refine((value) => !/[?#@]/.test(value), 'must have no user, query or fragment')
+    .optional()
+    .describe('`read`: URL of the APIs that write, for shoppers who leave the line over a socket'),
   API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
   TRUST_PROXY: integer(0, 10)
     .default(0)
@@ -123,7 +138,7 @@ export const ENVIRONMENT = {
   UNKNOWN_CODES_PER_MINUTE: integer(1, 10_000_000)
     .default(300)
     .describe(
-      'unknown codes from one network in a minute, in each API process, including codes of campaigns with uniform refusals; further unknown ones get 429, valid ones are still served',
+      'unknown codes from one network in a minute, in each API process, or with API_ROLE in all together, including codes of campaigns with uniform refusals; further unknown ones get 429, valid ones are still served',
     ),
   CHECKOUTS_PER_MINUTE_PER_ADDRESS: integer(1, 100_000_000)
     .default(1_200)

@@ -67,6 +67,7 @@ export const LIMITS = {
   /** Connecting of an operator's command, to Redis as to Postgres. Commands are needed when machines are overloaded. */
   commandConnectMs: 10_000,
   /** How long a read waits until the replica (DATABASE_READ_URL) has what the primary had. Then the primary is read. */
+  replicaLookMs: 1_000,
   replicaWaitMs: 1_000,
   /** Connections of one API process to the replica for pages and redemptions; exports of codes have `transfers`. */
   replicaReads: 4,
@@ -310,9 +311,13 @@ export const LIMITS = {
   /** Terms that one API process caches (about 20 MB), and how old they may be where the version is not known. */
   termsKept: 10_000,
   termsFreshMs: 60_000,
+  /** The same where terms come from a replica, which may get a change after it was announced. */
+  termsFreshOfReplicaMs: 1_000,
   termsPatienceMs: 50,
   /** After this many failures in a minute a caller is counted in all processes. */
   guessesUnnoticed: 3,
+  /** The same where validation and redemption are at different processes, so that a caller is counted as early. */
+  guessesUnnoticedOfRole: 2,
   oneTimeTokenMs: 5 * 60_000,
   /** How far ahead a hand-over may expire: long enough for a shopper who opens the page before the sale and waits. */
   handOverLifeMs: 3_600_000,

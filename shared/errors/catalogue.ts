@@ -59,6 +59,11 @@ export const ERRORS = {
     title: 'The shop has not verified this person',
     remedy: 'Let the person be verified in the shop, which signs `identity_level` then (docs/identity.md).',
   },
+  wrong_role: {
+    status: 421,
+    title: 'This process does not serve the request',
+    remedy: 'Send it to a process with the role in `role`; see API_ROLE in docs/deployment.md.',
+  },
   ban_not_found: { status: 404, title: 'There is no such ban', remedy: 'List the bans.' },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },

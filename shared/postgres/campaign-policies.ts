@@ -1,7 +1,7 @@
 import { storedAudience } from '../domain/audience.js';
 import { type CampaignPolicy, storedLimits, storedRisk } from '../domain/campaign-policy.js';
 import type { ProductId } from '../domain/ids.js';
-import type { Database } from './pool.js';
+import type { Reads } from './circuit-breaker.js';
 
 type Row = {
   product_id: string;
@@ -22,7 +22,7 @@ const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as 
 
 /** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
-  constructor(readonly database: Database) {}
+  constructor(readonly database: Reads) {}
 
   /** The policies of all campaigns that are not closed, and of closed ones whose reservations need it to be paid. */
   async live(): Promise<CampaignPolicy[]> {
@@ -31,8 +31,11 @@ export class CampaignPolicies {
     return rows.map(fromRow);
   }
 
+  /** Asked after a change, which a replica may not have yet. */
   async of(product: ProductId): Promise<CampaignPolicy | null> {
-    const { rows } = await this.database.query<Row>(`${SELECT} where product_id = $1`, [product]);
+    const { rows } = await (this.database.latest ?? this.database).query<Row>(`${SELECT} where product_id = $1`, [
+      product,
+    ]);
     return rows[0] ? fromRow(rows[0]) : null;
   }
 }

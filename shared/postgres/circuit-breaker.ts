@@ -11,8 +11,11 @@ export type CircuitBreakerOptions = {
   nowMs?: () => number;
 };
 
-/** What only reads need of a database. */
-export type Reads = Pick<Database, 'query'>;
+/**
+ * What only reads need of a database. `latest`: reads that have what was committed just now, where `query` may lack it;
+ * undefined = `query` has it.
+ */
+export type Reads = Pick<Database, 'query'> & { readonly latest?: Reads };
 
 /**
  * Refuses reads of Postgres at once while it is away or too slow. Without it, each read would wait for its time limit

@@ -1,18 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { get as httpGet, type IncomingHttpHeaders } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { projectRoot } from '../../shared/config/project-root.js';
-import { atEnd } from '../harness/cleanup.js';
 import { Operator, send } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { metricsText } from '../harness/metrics.js';
-import { itWith, startProgram } from '../harness/programs.js';
+import { itBehindNginx, startNginx } from '../harness/nginx.js';
 import { startService } from '../harness/service.js';
-import { until } from '../harness/until.js';
 
 const service = await startService({ TRUST_PROXY: '1' });
 const operator = new Operator(service.url);
@@ -58,35 +51,8 @@ test('the files of a page are cached for a year, in the smallest form that the b
 });
 
 describe('a cache in front of the API', () => {
-  /** Starts nginx with its configuration, without TLS and with this API. */
-  async function startNginx(api = new URL(service.url).host): Promise<string> {
-    const folder = await mkdtemp(join(tmpdir(), 'doorbuster-nginx-'));
-    atEnd('the folder of nginx', () => rm(folder, { recursive: true, force: true }));
-    const port = await freePort();
-    const text = readFileSync(join(projectRoot(), 'deploy/nginx/nginx.conf'), 'utf8')
-      .replace(
-        'worker_processes auto;',
-        `user root; worker_processes 1; master_process off; daemon off; pid ${folder}/pid; error_log ${folder}/errors;`,
-      )
-      .replace('/var/cache/nginx/doorbuster', join(folder, 'cache'))
-      .replace(/ *server api-1:8102.*\n *server api-2:8102/, `    server ${api}`)
-      .replaceAll('/etc/nginx/static', join(projectRoot(), 'deploy/static'))
-      .replace('listen 443 ssl;', `listen 127.0.0.1:${port};`)
-      .replace(/ *(?:http2|ssl_certificate\w*) .*;\n/g, '');
-    writeFileSync(join(folder, 'nginx.conf'), text);
-    startProgram('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], folder);
-    const url = `http://127.0.0.1:${port}`;
-    await until('nginx responds', () =>
-      fetch(url).then(
-        () => true,
-        () => false,
-      ),
-    );
-    return url;
-  }
-
-  itWith('nginx')('shows a page that tries again while no API answers, and no page to callers of data', async () => {
-    const url = await startNginx(`127.0.0.1:${await freePort()}`);
+  itBehindNginx('shows a page that tries again while no API answers, and no page to callers of data', async () => {
+    const { url } = await startNginx({ read: `http://127.0.0.1:${await freePort()}` });
     const page = await send(`${url}/sale/any`);
     expect([page.status, page.headers.get('content-type')]).toEqual([502, 'text/html']);
     expect([page.headers.get('retry-after'), page.headers.get('cache-control')]).toEqual(['10', 'no-store']);
@@ -105,10 +71,10 @@ describe('a cache in front of the API', () => {
     return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   };
 
-  itWith('nginx')(
+  itBehindNginx(
     'asks the API once a second for the page and its data, and never keeps what is of a shopper',
     async () => {
-      const url = await startNginx();
+      const { url } = await startNginx({ read: service.url });
       const product = await operator.openCampaign({
         total_limit: 1,
         starts_at: new Date(Date.now() + 60_000).toISOString(),

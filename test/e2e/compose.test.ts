@@ -27,7 +27,8 @@ type Composition = { services: Record<string, Record<string, any>>; volumes: Rec
 const compositionOf = (name: string) => parse(read(name), { merge: true }) as Composition;
 const cluster = compositionOf('docker-compose.cluster.yml');
 const sentinel = compositionOf('docker-compose.sentinel.yml');
-const OURS = ['api', 'worker', 'migrate'];
+const roles = compositionOf('docker-compose.roles.yml');
+const OURS = ['api', 'readers', 'worker', 'migrate'];
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'doorbuster-compose-'));
@@ -37,7 +38,7 @@ function folder(): string {
 
 describe('the compose files', () => {
   it('set only environment variables that the service reads', () => {
-    const names = [cluster, sentinel].flatMap(({ services }) =>
+    const names = [cluster, sentinel, roles].flatMap(({ services }) =>
       OURS.flatMap((name) => Object.keys(services[name]?.environment ?? {})),
     );
     expect(names.length).toBeGreaterThan(10);
@@ -45,9 +46,9 @@ describe('the compose files', () => {
   });
 
   it('name files, services, volumes and addresses that exist', () => {
-    const services = { ...cluster.services, ...sentinel.services };
+    const services = { ...cluster.services, ...sentinel.services, ...roles.services };
     const volumes = Object.keys({ ...cluster.volumes, ...sentinel.volumes });
-    const all = [...Object.values(cluster.services), ...Object.values(sentinel.services)];
+    const all = [cluster, sentinel, roles].flatMap((one) => Object.values(one.services));
     const mounts = all.flatMap((one) => (one.volumes ?? []) as string[]);
     const sources = mounts.map((mount) => String(mount.split(':')[0]));
     expect(sources.length).toBeGreaterThan(20);
@@ -226,10 +227,22 @@ describe('the proxy', () => {
     await removeEpoch(redis.client);
     await until('an API says so', async () => (await proxy.retryAfter('/flash-sale/checkout')) !== null);
   });
+
+  itWith('haproxy', 'openssl')('sends readers what they serve, as long as there are any', async () => {
+    const [redis, database] = [await startTestRedis(), await createTestDatabase()];
+    const env = serviceEnv(redis.url, database.url, { TRUST_PROXY: '1', API_ROLE: 'write' });
+    const [writer] = await Promise.all([startApiProcess(env), startWorkerProcess(env)]);
+    const reader = await startApiProcess({ ...env, API_ROLE: 'read', API_WRITE_URL: writer.url });
+    const proxy = await startProxy([writer.url], [reader.url]);
+    await until('it has the reader', async () => (await proxy.status('/coupons/validate')) === 400);
+    expect(await proxy.status('/flash-sale/checkout')).toBe(404);
+    await reader.process.stop();
+    await until('a writer says whose it is', async () => (await proxy.status('/coupons/validate')) === 421);
+  });
 });
 
 /** Starts HAProxy with its configuration, on other ports and with these APIs in place of those that Docker names. */
-async function startProxy(apis: readonly string[]) {
+async function startProxy(apis: readonly string[], readers: readonly string[] = []) {
   const [data, httpPort, httpsPort, opsPort] = [folder(), await freePort(), await freePort(), await freePort()];
   const certificate = join(data, 'doorbuster.pem');
   expect((await runProgram('sh', [script('make-certificate.sh')], { CERTIFICATE: certificate })).status).toBe(0);
@@ -242,7 +255,8 @@ async function startProxy(apis: readonly string[]) {
     .replace('bind :443', `bind 127.0.0.1:${httpsPort}`)
     .replace('bind :8103', `bind 127.0.0.1:${opsPort}`)
     .replaceAll('resolvers docker init-addr none', '')
-    .replaceAll(/server-template api 8 api:810[23]/g, servers(apis));
+    .replaceAll(/server-template api 8 api:810[23]/g, servers(apis))
+    .replaceAll('server-template readers 8 readers:8102', servers(readers));
   writeFileSync(join(data, 'haproxy.cfg'), text);
   startProgram('haproxy', ['-f', join(data, 'haproxy.cfg')], data);
   const url = `https://127.0.0.1:${httpsPort}`;

@@ -105,7 +105,7 @@ describe('the chart', () => {
 
   itWith('helm')('runs every container without root and without a writable root filesystem', async () => {
     const pods = podsOf(await render());
-    expect(pods.map(({ kind }) => kind).sort()).toEqual(['Deployment', 'Deployment', 'Job']);
+    expect(pods.map(({ kind }) => kind).sort()).toEqual(['Deployment', 'Deployment', 'Deployment', 'Job']);
     for (const pod of pods) {
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
       expect(pod.automountServiceAccountToken).toBe(false);
@@ -131,13 +131,49 @@ describe('the chart', () => {
 
   itWith('helm')('keeps the pods of an update in service until their successors are ready', async () => {
     const deployments = ofKind(await render(), 'Deployment');
-    expect(deployments.length).toBe(2);
+    expect(deployments.length).toBe(3);
     for (const { spec } of deployments) {
       expect(spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
       const keys = spec.template.spec.topologySpreadConstraints.map(({ topologyKey }: any) => topologyKey);
       expect(keys).toEqual(['kubernetes.io/hostname', 'topology.kubernetes.io/zone']);
     }
-    expect(ofKind(await render(), 'PodDisruptionBudget').length).toBe(2);
+    expect(ofKind(await render(), 'PodDisruptionBudget').length).toBe(3);
+  });
+
+  itWith('helm')('scales readers and writers apart, and sends each path to its role', async () => {
+    const argsOf = (resources: readonly Resource[]) =>
+      ofKind(resources, 'Deployment').map(({ metadata, spec }) => [
+        metadata.name,
+        spec.template.spec.containers[0].args.slice(3).join(' '),
+      ]);
+    const resources = await render();
+    expect(argsOf(resources)).toEqual([
+      ['sale-api', 'write'],
+      ['sale-readers', 'read'],
+      ['sale-worker', ''],
+    ]);
+    const scaled = ofKind(resources, 'HorizontalPodAutoscaler').map(({ spec }) => spec.scaleTargetRef.name);
+    expect(scaled).toEqual(['sale-api', 'sale-readers']);
+    const [ingress] = ofKind(resources, 'Ingress');
+    const paths = ingress?.spec.rules[0].http.paths.map(({ path, backend }: any) => [path, backend.service.name]);
+    const backends = Object.fromEntries(paths);
+    expect(Object.keys(backends).length).toBe(paths.length);
+    expect(backends).toMatchObject({
+      '/flash-sale': 'sale',
+      '/coupons': 'sale',
+      '/coupons/validate': 'sale-readers',
+      '/flash-sale/ws': 'sale-readers',
+      '/sale': 'sale-readers',
+    });
+    const config = ofKind(resources, 'ConfigMap').find(({ metadata }) => metadata.name === 'sale');
+    expect(config?.data.API_WRITE_URL).toBe('http://sale:80');
+    expect(argsOf(await render('--set', 'api.role=all'))[0]).toEqual(['sale-api', 'all']);
+    const together = await render('--set', 'readers.enabled=false');
+    expect(argsOf(together)).toEqual([
+      ['sale-api', 'all'],
+      ['sale-worker', ''],
+    ]);
+    expect(JSON.stringify(together)).not.toContain('readers');
   });
 
   itWith('helm')('selects by each label pods that exist', async () => {
@@ -148,7 +184,7 @@ describe('the chart', () => {
       ...ofKind(resources, 'NetworkPolicy').map(({ spec }) => spec.podSelector.matchLabels),
       ...ofKind(resources, 'PodDisruptionBudget').map(({ spec }) => spec.selector.matchLabels),
     ];
-    expect(selectors.length).toBe(7);
+    expect(selectors.length).toBe(10);
     const fits = (selector: object) =>
       labels.filter((one) => Object.entries(selector).every(([name, value]) => one[name] === value)).length;
     expect(selectors.map(fits)).toEqual(selectors.map(() => 1));

@@ -106,15 +106,19 @@ export class Bans {
     if (ban) throw blocked(ban.kind, ban.untilMs, this.deps.nowMs());
   }
 
+  /** How long a caller is still in cooldown, milliseconds; 0 = not at all. */
+  pausedMs(caller: string): number {
+    const untilMs = this.#pauses.get(caller);
+    if (untilMs === undefined) return 0;
+    const leftMs = untilMs - this.deps.nowMs();
+    if (leftMs <= 0) this.#pauses.delete(caller);
+    return Math.max(0, leftMs);
+  }
+
   /** Admits a caller (`callerOf`) who is not in cooldown. @throws Problem 429 for a caller in cooldown */
   admitPaused(caller: string): void {
-    const untilMs = this.#pauses.get(caller);
-    if (untilMs === undefined) return;
-    const leftMs = untilMs - this.deps.nowMs();
-    if (leftMs <= 0) {
-      this.#pauses.delete(caller);
-      return;
-    }
+    const leftMs = this.pausedMs(caller);
+    if (leftMs === 0) return;
     this.deps.onRefused('cooldown');
     throw new Problem('rate_limited', 'Too many failed attempts with codes. Try again after `Retry-After` seconds.', {
       members: { policy: 'cooldown' },

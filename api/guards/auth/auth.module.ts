@@ -25,7 +25,8 @@ export type Auth = {
 export function authModule({ config, clock, metrics, database, life, log }: Core): Auth {
   const nowMs = () => clock.nowMs();
   const storedKeys = new KeyCache({ table: new ApiKeysTable(database), nowMs, log, limits: LIMITS });
-  life.add('API keys', storedKeys);
+  // A process that reads serves no call that needs a key.
+  if (config.apiRole !== 'read') life.add('API keys', storedKeys);
   const { operatorSessionMs, operatorIdleMs } = LIMITS;
   const { adminKeys, ticketKeys } = config;
   const table = new OperatorSessionsTable(database, operatorIdleMs);

@@ -23,7 +23,7 @@ export type Limits = {
   perAddress: (name: string, perMinute: number) => CampaignLimit;
 };
 
-export function limitsModule({ config, log, metrics, life, shards, database }: Core): Limits {
+export function limitsModule({ config, log, metrics, life, shards, reads }: Core): Limits {
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
   // With several shards, the one that counts a caller may be away while the campaign is served.
   const insured = shards.all.length > 1;
@@ -57,7 +57,7 @@ export function limitsModule({ config, log, metrics, life, shards, database }: C
   );
 
   const { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress } = config;
-  const policies = new PolicyCache(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
+  const policies = new PolicyCache(new CampaignPolicies(reads), LIMITS.policiesEveryMs, log, {
     validatePerMinutePerUser,
     redeemPerMinutePerUser,
     redeemPerMinutePerAddress,

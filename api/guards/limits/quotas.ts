@@ -108,12 +108,20 @@ export class Quota {
 
   /** Counts one call. @returns the number of calls in this window; infinity = more than the limit */
   async count(caller: string): Promise<number> {
+    return (await this.counted(caller)).count;
+  }
+
+  /** As `count`, and also returns how long the window lasts, milliseconds. */
+  async counted(caller: string): Promise<{ count: number; leftMs: number }> {
     const { gate, limiter } = this.#placeOf(caller);
     try {
-      return (await gate.guard(() => limiter.consume(caller))).consumedPoints;
+      const { consumedPoints, msBeforeNext } = await gate.guard(() => limiter.consume(caller));
+      return { count: consumedPoints, leftMs: msBeforeNext };
     } catch (refusal) {
-      if (refusal instanceof RateLimiterRes) return Number.POSITIVE_INFINITY;
-      if (this.#insurance) return countedBy(this.#insurance, caller);
+      if (refusal instanceof RateLimiterRes)
+        return { count: Number.POSITIVE_INFINITY, leftMs: Math.min(refusal.msBeforeNext, this.windowSeconds * 1_000) };
+      if (this.#insurance)
+        return { count: await countedBy(this.#insurance, caller), leftMs: this.windowSeconds * 1_000 };
       if (refusal instanceof EngineUnavailable) throw refusal;
       throw new EngineUnavailable('redis', String(refusal), { cause: refusal });
     }
