@@ -1,9 +1,10 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
 // it. With --redis cluster each test file has a Redis Cluster; with --pgbouncer the product reaches Postgres through
-// PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
-// Files that fail run once more, alone; not with --no-second-chance. --replay=<seed>:<path> repeats the counterexample
-// of a property, in the files that are named beside it.
+// PgBouncer; with --gateway each API is behind nginx with its firewall. With --kafka, as `npm run test:kafka` has it:
+// the tests that need a broker of Kafka, and no others. Files that fail run once more, alone; not with
+// --no-second-chance. --replay=<seed>:<path> repeats the counterexample of a property, in the files that are named
+// beside it.
 import { readFileSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,6 +18,8 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
 /** Puts PgBouncer in transaction mode between the product and Postgres. */
 const POOLER_OPTION = '--pgbouncer';
+/** Puts nginx with a web application firewall before each API: shows which requests deploy/nginx would refuse. */
+const GATEWAY_OPTION = '--gateway';
 // Everything that configures the product; tests set what they need themselves.
 const SETTINGS = new Set(
   [...readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name),
@@ -70,8 +73,9 @@ async function main(given) {
       .then(async (env) => {
         if (redis === 'cluster')
           terminal.print('Each test file that needs Redis starts a cluster of three primaries and three replicas.');
-        const all = { ...env, ...replayOf(args), DOORBUSTER_TEST_REDIS: redis };
-        const ours = [POOLER_OPTION, NO_SECOND_CHANCE];
+        const gateway = args.includes(GATEWAY_OPTION) ? { DOORBUSTER_TEST_GATEWAY: 'nginx' } : {};
+        const all = { ...env, ...replayOf(args), ...gateway, DOORBUSTER_TEST_REDIS: redis };
+        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE];
         const others = args.filter((arg) => !ours.includes(arg) && !REPLAY.test(arg));
         const runJest = async (/** @type {string[]} */ given, /** @type {Record<string, string>} */ more) => {
           jest = await startJest(given, { ...all, ...more });

@@ -71,7 +71,7 @@ export const FEATURES = {
     'e2e/hygiene',
   ],
   'api/ops/': ['e2e/operations', 'e2e/operator-session'],
-  'deploy/nginx/': ['e2e/cache'],
+  'deploy/nginx/': ['e2e/cache', 'e2e/gateway'],
   'api/pages/': ['e2e/landing', 'e2e/cache', 'e2e/sale-page', 'e2e/hygiene', 'e2e/operator-session'],
   'api/support/': ['e2e/support', 'e2e/rights', 'e2e/rights-races', 'integration/redemption-search'],
   'api/push/': ['e2e/push'],

@@ -85,7 +85,9 @@ export async function startApiProcess(
   const url = String(line.url);
   service.servesAt(url);
   if (waits) await untilReady(url);
-  return { process: service, url };
+  if (process.env.DOORBUSTER_TEST_GATEWAY === undefined) return { process: service, url };
+  const { startGateway } = await import('./nginx.js');
+  return { process: service, url: await startGateway(url) };
 }
 
 /** Returns when the API is ready, as a load balancer would wait. */
