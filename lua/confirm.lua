@@ -14,6 +14,7 @@
 -- REQUEST
 --   reservation_id
 --   payment_ref   "" = none
+--   actor         who reports the payment, for its history; none = not known
 --   trace         traceparent, "" = none
 --   order_state   unknown | known (`order_key` is set) | taken (other reservations exclude this one)
 --   order_key     position of the order's key in request_keys, from 1; none = unknown
@@ -69,7 +70,7 @@ local function redeem(r, reservation, state)
   c.redeemed = c.redeemed + reservation.qty
   if r.payment_ref ~= '' then plan.payments[r.reservation_id] = with_payment({}, r.payment_ref) end
   add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no_text, 'at', text_of(now), 'reservation', r.reservation_id,
-    'slot', text_of(reservation.slot), 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'trace', r.trace)
+    'slot', text_of(reservation.slot), 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'by', r.actor or '', 'trace', r.trace)
   table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. r.reservation_id .. '|' .. reservation.order_id .. '|0')
   return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired, qty = kept_qty(reservation) }
 end
@@ -81,7 +82,7 @@ local function pay_again(r, reservation)
   if r.payment_ref ~= '' and not is_known_payment(references, r.payment_ref) then
     plan.payments[r.reservation_id] = with_payment(references, r.payment_ref)
     add_entry(plan, nil, 'kind', 'paid_again', 'no', c.no, 'at', now, 'reservation', r.reservation_id,
-      'payment', r.payment_ref, 'first', first, 'trace', r.trace)
+      'payment', r.payment_ref, 'first', first, 'by', r.actor or '', 'trace', r.trace)
   end
   local paid_by = first ~= '' and first ~= r.payment_ref and first or nil
   return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reservation.state == 'reacquired',

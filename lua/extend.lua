@@ -4,6 +4,7 @@
 -- ARGV
 --   reservation_id
 --   extend_ms:int   by how much, at least 1
+--   actor           who extends it, for its history; "" = not known
 --   trace           traceparent, "" = none
 -- REPLY
 --   extended due_ms durable entry...     due_ms: the new deadline; the same for each repetition, which appends no entry
@@ -54,5 +55,5 @@ plan.reservations[reservation_id] = packed
 plan.deadlines[reservation_id] = due
 plan.payments[reservation_id] = '[]'
 add_entry(plan, packed, 'kind', 'extended', 'no', c.no_text, 'at', now, 'reservation', reservation_id, 'due', due,
-  'trace', trace)
+  'by', actor, 'trace', trace)
 return apply(plan, { 'extended', due, durable })

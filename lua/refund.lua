@@ -6,6 +6,7 @@
 -- ARGV
 --   reservation_id
 --   keep:int      number of units that the reservation keeps; 0 = it ends
+--   actor         who refunds it, for its history; "" = not known
 --   trace         traceparent, "" = none
 -- REPLY
 --   refunded returned durable entry...     returned 0|1; the same for each repetition, which appends no entry
@@ -50,7 +51,7 @@ local now = now_ms()
 local plan = new_plan(c, keys, generation, now)
 if keep > 0 then
   if keep < reservation.qty then
-    reduce(plan, reservation_id, reservation, keep, c.refund_policy == 'burn' and 'burned' or 'refunded', '', trace)
+    reduce(plan, reservation_id, reservation, keep, c.refund_policy == 'burn' and 'burned' or 'refunded', '', actor, trace)
   end
   local _, refunded, burned = reduced_of(reservation)
   return apply(plan, { 'kept', string.format('%d', reservation.qty), string.format('%d', refunded),
@@ -61,8 +62,9 @@ if c.refund_policy == 'burn' then
   local packed = reservation_text(reservation)
   plan.reservations[reservation_id] = packed
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
-  add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'trace', trace)
+  add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'by', actor,
+    'trace', trace)
 else
-  return_units(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
+  return_units(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'by', actor, 'trace', trace)
 end
 return apply(plan, { 'refunded', c.refund_policy == 'burn' and '0' or '1', durable })

@@ -13,6 +13,7 @@
 --   reservation_id
 --   holder        the user of the ticket; "" = a service, which may release any reservation
 --   reason        free text for the record, "" = none
+--   actor         who releases it, for its history; none = not known
 --   trace         traceparent, "" = none
 --   keep          number of units that the reservation keeps, at least 1; none = it ends
 -- REPLY
@@ -62,13 +63,13 @@ local function release(r)
     -- A sweep ends an overdue reservation.
     if now >= reservation.due then return { kind = 'released', state = 'expired' } end
     if r.keep < reservation.qty then
-      reduce(plan, r.reservation_id, reservation, r.keep, 'released', r.reason, r.trace)
+      reduce(plan, r.reservation_id, reservation, r.keep, 'released', r.reason, r.actor or '', r.trace)
     end
     local released = reduced_of(reservation)
     return { kind = 'kept', qty = tonumber(reservation.qty), released = released }
   end
   local ending = now < reservation.due and 'released' or 'expired'
-  return_units(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'trace', r.trace)
+  return_units(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'by', r.actor or '', 'trace', r.trace)
   return { kind = 'released', state = ending }
 end
 

@@ -3,6 +3,7 @@ import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { PaymentEventRow, PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import { type NewEvent, paymentLateEvent } from '../../shared/projection/events-of-entries.js';
+import type { SettledBy } from '../../shared/sale/reservations.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { PaymentEvent } from './providers/provider.js';
@@ -52,6 +53,7 @@ export class PaymentEvents {
   /** @throws EngineUnavailable if the event could not be decided and stored; the provider has to send it again */
   async handle(provider: string, event: PaymentEvent, trace: string): Promise<Handled> {
     const { table } = this.deps;
+    const by = { actor: provider, trace };
     const before = await table.outcomeOf(provider, event.id);
     if (before !== null) return { outcome: before as PaymentOutcome, repeated: true, reservation: null };
     const name = event.reservation ?? (await this.#nameByPayment(provider, event.paymentRef));
@@ -59,13 +61,13 @@ export class PaymentEvents {
     if (name === null) return { outcome: 'unrelated', repeated: false, reservation: null };
     const at = await this.#located(name);
     const reservation = at?.id ?? null;
-    const outcome = at === null ? 'unknown' : await this.#decide(at, event, trace);
+    const outcome = at === null ? 'unknown' : await this.#decide(at, event, by);
     const { id: eventId, kind, paymentRef, partial } = event;
     const row = { provider, eventId, kind, reservation, paymentRef, partial, outcome };
     if (at === null) await table.insert(row);
     else {
       await this.deps.store(row, at, outcome === 'late' ? [paymentLateEvent(at, provider, paymentRef, event.id)] : []);
-      if (kind === 'succeeded' || kind === 'refunded') await this.#settleCrossed(at, event, trace);
+      if (kind === 'succeeded' || kind === 'refunded') await this.#settleCrossed(at, event, by);
     }
     return { outcome, repeated: false, reservation };
   }
@@ -86,31 +88,31 @@ export class PaymentEvents {
     }
   }
 
-  #decide(at: Located, event: PaymentEvent, trace: string): Promise<PaymentOutcome> | PaymentOutcome {
+  #decide(at: Located, event: PaymentEvent, by: SettledBy): Promise<PaymentOutcome> | PaymentOutcome {
     if (event.partial) return 'partial';
     switch (event.kind) {
       case 'succeeded':
-        return this.#succeeded(at, event.paymentRef, trace);
+        return this.#succeeded(at, event.paymentRef, by);
       case 'failed':
       case 'expired':
-        return this.#release(at, `payment ${event.kind}`, trace);
+        return this.#release(at, `payment ${event.kind}`, by);
       case 'refunded':
-        return this.#refunded(at, event.paymentRef, trace);
+        return this.#refunded(at, event.paymentRef, by);
       default:
         return assertNever(event.kind);
     }
   }
 
-  async #succeeded(at: Located, paymentRef: string, trace: string): Promise<PaymentOutcome> {
+  async #succeeded(at: Located, paymentRef: string, by: SettledBy): Promise<PaymentOutcome> {
     const { sales, acknowledgements, table, onDuplicate } = this.deps;
     // A refund may be reported before its payment.
     if (paymentRef !== '' && (await table.refunded(at.id)).includes(paymentRef)) {
-      await this.#release(at, 'payment refunded', trace);
+      await this.#release(at, 'payment refunded', by);
       return 'refunded_before';
     }
     const outcome = await sales
       .of(at.product, bucketOfReservation(at.id))
-      .reservations.confirm(at.product, at.id, paymentRef, trace);
+      .reservations.confirm(at.product, at.id, paymentRef, by);
     if (outcome.kind === 'not_found') return 'unknown';
     await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
     if (outcome.kind === 'ended') return (await this.#isKnown(at, paymentRef)) ? 'repeated' : 'late';
@@ -122,18 +124,18 @@ export class PaymentEvents {
     return outcome.reacquired ? 'reacquired' : 'confirmed';
   }
 
-  async #release(at: Located, reason: string, trace: string): Promise<PaymentOutcome> {
+  async #release(at: Located, reason: string, by: SettledBy): Promise<PaymentOutcome> {
     const { sales, acknowledgements } = this.deps;
     const outcome = await sales
       .of(at.product, bucketOfReservation(at.id))
-      .reservations.release(at.product, at.id, null, reason, trace);
+      .reservations.release(at.product, at.id, null, reason, by);
     if (outcome.kind !== 'released' && outcome.kind !== 'settled') return 'unknown';
     await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
     return outcome.kind;
   }
 
   /** Refunds a reservation when none of its payments is left. */
-  async #refunded(at: Located, paymentRef: string, trace: string): Promise<PaymentOutcome> {
+  async #refunded(at: Located, paymentRef: string, by: SettledBy): Promise<PaymentOutcome> {
     const { sales, acknowledgements, table, untilPersisted } = this.deps;
     await untilPersisted(at);
     const payments = await table.paymentsOf(at.campaignNo, at.id);
@@ -146,9 +148,7 @@ export class PaymentEvents {
       if (known.some((one) => !gone.has(one))) return 'still_paid';
     }
     if (status !== 'redeemed' && status !== 'refunded') return 'unpaid';
-    const outcome = await sales
-      .of(at.product, bucketOfReservation(at.id))
-      .reservations.refund(at.product, at.id, trace);
+    const outcome = await sales.of(at.product, bucketOfReservation(at.id)).reservations.refund(at.product, at.id, by);
     if (outcome.kind !== 'refunded') return outcome.kind === 'unpaid' ? 'unpaid' : 'unknown';
     await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
     return 'refunded';
@@ -158,9 +158,9 @@ export class PaymentEvents {
    * Finds a payment and its refund that were decided at the same time, neither of which saw the other. Both are stored
    * by now, so at least one of the two calls finds both.
    */
-  async #settleCrossed(at: Located, { paymentRef, partial }: PaymentEvent, trace: string): Promise<void> {
+  async #settleCrossed(at: Located, { paymentRef, partial }: PaymentEvent, by: SettledBy): Promise<void> {
     if (paymentRef === '' || partial || !(await this.deps.table.refunded(at.id)).includes(paymentRef)) return;
-    await this.#refunded(at, paymentRef, trace);
+    await this.#refunded(at, paymentRef, by);
   }
 
   /** Whether a payment of an ended reservation was counted before it ended. */

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import { ACTORS } from '../../shared/domain/actors.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
@@ -43,12 +44,12 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
   return [
     defineRoute(confirmContract, async (call) => {
       const { req } = call;
-      apiKeys.require(req, 'service');
+      const actor = apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
       const at = await lookup.find(body);
       const outcome = await sales
         .of(at.product, bucketOfReservation(at.id))
-        .reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
+        .reservations.confirm(at.product, at.id, body.payment_ref ?? '', { actor, trace: req.trace });
       record(deps, req, 'confirm', at, outcome.kind);
       // Refusing a reservation that has just expired also acknowledges its expiry.
       if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
@@ -73,7 +74,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
     }),
     defineRoute(releaseContract, async (call) => {
       const { req } = call;
-      const ticket = callerOfRelease(req, apiKeys, tickets);
+      const { ticket, actor } = callerOfRelease(req, apiKeys, tickets);
       const json = await readJson(req);
       const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
       const at = await lookup.find(body);
@@ -81,7 +82,14 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
       const outcome = await sales
         .of(at.product, bucketOfReservation(at.id))
-        .reservations.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace, body.keep);
+        .reservations.release(
+          at.product,
+          at.id,
+          ticket?.user ?? null,
+          body.reason ?? '',
+          { actor, trace: req.trace },
+          body.keep,
+        );
       record(deps, req, 'release', at, outcome.kind);
       if (outcome.kind === 'released' || outcome.kind === 'kept' || outcome.kind === 'settled')
         await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
@@ -109,13 +117,13 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
     }),
     defineRoute(extendContract, async (call) => {
       const { req } = call;
-      apiKeys.require(req, 'service');
+      const actor = apiKeys.require(req, 'service');
       const at = await lookup.find(validate(extendBody, await readJson(req)));
       const { extendSeconds } = deps.policies.of(at.product);
       if (extendSeconds === 0) throw call.refusal('extension_not_allowed', 'The campaign has no `extend_seconds`.');
       const bucket = bucketOfReservation(at.id);
       const { reservations } = sales.of(at.product, bucket);
-      const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, req.trace);
+      const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, { actor, trace: req.trace });
       record(deps, req, 'extend', at, outcome.kind);
       switch (outcome.kind) {
         case 'extended':
@@ -137,12 +145,12 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
     }),
     defineRoute(refundContract, async (call) => {
       const { req } = call;
-      apiKeys.require(req, 'service');
+      const actor = apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
       const at = await lookup.find(body);
       const outcome = await sales
         .of(at.product, bucketOfReservation(at.id))
-        .reservations.refund(at.product, at.id, req.trace, body.keep);
+        .reservations.refund(at.product, at.id, { actor, trace: req.trace }, body.keep);
       record(deps, req, 'refund', at, outcome.kind);
       if (outcome.kind === 'refunded' || outcome.kind === 'kept')
         await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
@@ -176,11 +184,10 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
 /**
  * Returns the ticket of a call by the holder; null = a call by a service. A ticket does not excuse a wrong bearer key.
  */
-function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): Ticket | null {
+function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): { ticket: Ticket | null; actor: string } {
   const ticket = tickets.of(req);
-  if (ticket && !apiKeys.presented(req)) return ticket;
-  apiKeys.require(req, 'service');
-  return null;
+  if (ticket && !apiKeys.presented(req)) return { ticket, actor: ACTORS.shopper };
+  return { ticket: null, actor: apiKeys.require(req, 'service') };
 }
 
 function record(deps: PaymentDeps, req: Request, call: string, at: Located, outcome: string): void {

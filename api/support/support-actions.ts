@@ -37,8 +37,8 @@ export type RefundedForUser =
 type Located = { id: ReservationId; campaign: StoredCampaign; product: ProductId; user: UserId };
 
 /**
- * Helps one user at an operator's request. The audit entry is written first and committed last. If the commit fails
- * after the script has decided, the operator gets 503, and repeating the action adds the entry.
+ * Helps one user at an operator's request. The audit entry is written last, because other entries of the campaign wait
+ * for it. If that fails after the script has decided, the operator gets 503, and repeating the action adds the entry.
  */
 export class SupportActions {
   constructor(readonly deps: SupportDeps) {}
@@ -50,7 +50,7 @@ export class SupportActions {
     return this.#audited<ReleasedForUser>('reservation.release', at, reason, by, keep, async () => {
       const outcome = await this.deps.sales
         .of(at.product, bucketOfReservation(at.id))
-        .reservations.release(at.product, at.id, null, note, by.trace, keep);
+        .reservations.release(at.product, at.id, null, note, { actor: by.name, trace: by.trace }, keep);
       switch (outcome.kind) {
         case 'kept': {
           const { qty, released } = outcome;
@@ -76,7 +76,7 @@ export class SupportActions {
     return this.#audited<RefundedForUser>('reservation.refund', at, reason, by, keep, async () => {
       const { sales } = this.deps;
       const store = sales.of(at.product, bucketOfReservation(at.id));
-      const outcome = await store.reservations.refund(at.product, at.id, by.trace, keep);
+      const outcome = await store.reservations.refund(at.product, at.id, { actor: by.name, trace: by.trace }, keep);
       switch (outcome.kind) {
         case 'kept': {
           const { qty, refunded, burned } = outcome;
@@ -117,12 +117,12 @@ export class SupportActions {
     const after = { user_id: user, ...(reason ? { reason } : {}) };
     const bucket = this.deps.sales.bucketOf(product, user);
     const left = await this.deps.database.transaction(async (client) => {
-      await this.#audit(client, 'line.remove', campaign, after, by);
       const outcome = await this.deps.sales.of(product, bucket).line.leave(product, user, null, by.trace);
       switch (outcome.kind) {
         case 'left':
           // A user who had left before is not notified.
           if (outcome.journalId !== '') await markMovedOut(client, campaign.id, user);
+          await this.#audit(client, 'line.remove', campaign, after, by);
           return outcome;
         case 'not_waiting':
           throw new Problem('not_waiting', 'The user is not in the line of this campaign.');
@@ -168,8 +168,9 @@ export class SupportActions {
     const kept = keep > 0 ? { keep } : {};
     const after = { user_id: at.user, reservation_id: at.id, ...kept, ...(reason ? { reason } : {}) };
     const [value, acknowledged] = await this.deps.database.transaction(async (client) => {
+      const done = await act(client);
       await this.#audit(client, action, at.campaign, after, by);
-      return act(client);
+      return done;
     });
     if (acknowledged) await this.deps.acknowledgements.held(at.product, acknowledged, bucketOfReservation(at.id));
     return value;

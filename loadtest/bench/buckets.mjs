@@ -146,7 +146,9 @@ async function release({ core, product, held }) {
       held
         .slice(at, at + RELEASED_AT_ONCE)
         .map(({ id, bucket }) =>
-          core.sales.of(product, bucket).reservations.release(product, /** @type {never} */ (id), null, '', ''),
+          core.sales
+            .of(product, bucket)
+            .reservations.release(product, /** @type {never} */ (id), null, '', { actor: '', trace: '' }),
         ),
     );
   }

@@ -83,7 +83,8 @@ end
 -- that are not burned go to the head of the line, else to stock.
 --   keep     at least 1, less than the reservation has
 --   ending   released (the reservation is held), refunded or burned
-local function reduce(plan, id, reservation, keep, ending, reason, trace)
+--   by       who gives them back, "" = not known
+local function reduce(plan, id, reservation, keep, ending, reason, by, trace)
   local c, before = plan.c, reservation.qty
   local units, released, refunded, burned = before - keep, reduced_of(reservation)
   if ending == 'released' then
@@ -102,7 +103,7 @@ local function reduce(plan, id, reservation, keep, ending, reason, trace)
   plan.reservations[id] = packed
   add_entry(plan, packed, 'kind', 'reduced', 'no', c.no_text, 'at', text_of(plan.now), 'reservation', id, 'before', before,
     'qty', keep, 'ending', ending, 'released', released, 'refunded', refunded, 'burned', burned, 'reason', reason,
-    'trace', trace)
+    'by', by, 'trace', trace)
   if ending ~= 'burned' then promote_head(plan, units) end
   calm_if_back(plan)
 end

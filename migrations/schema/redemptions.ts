@@ -261,6 +261,46 @@ export const REDEMPTIONS = `
   create index waiting_tickets_ended_by_user on waiting_tickets (campaign_id, user_id) where status <> 'waiting';
   create unique index waiting_tickets_one_per_user on waiting_tickets (campaign_id, user_id) where status = 'waiting';
 
+  create table redemption_links (
+    campaign_id uuid not null references campaigns,
+    bucket smallint not null,
+    batch bigint not null,
+    link bytea not null,
+    primary key (campaign_id, bucket, batch)
+  );
+  comment on column redemption_links.link is 'digest of the rows of the batch and of the link before it';
+  create table redemption_history (
+    campaign_id uuid not null,
+    bucket smallint not null,
+    batch bigint not null,
+    position integer not null,
+    reservation_id uuid not null,
+    journal_id text not null,
+    kind text not null,
+    at timestamptz not null,
+    actor text not null,
+    reason text,
+    reason_salt bytea,
+    reason_digest bytea,
+    detail jsonb,
+    primary key (campaign_id, bucket, batch, position)
+  );
+  comment on table redemption_history is 'each change of a reservation after it was made; the row of the reservation is its first state';
+  comment on column redemption_history.actor is 'shopper, a payment provider, or the name of a key or an operator; empty = the service itself';
+  comment on column redemption_history.reason_salt is 'an erasure removes it with the reason, so that the digest says nothing about the reason';
+  create index redemption_history_by_reservation on redemption_history (campaign_id, reservation_id);
+  create function redemption_history_is_append_only() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'UPDATE' and current_setting('doorbuster.erases_user', true) = 'yes' then
+      return null;
+    end if;
+    raise exception '% is append-only', tg_table_name;
+  end $$;
+  create trigger redemption_history_append_only before update or delete or truncate on redemption_history
+    for each statement execute function redemption_history_is_append_only();
+  create trigger redemption_links_append_only before update or delete or truncate on redemption_links
+    for each statement execute function redemption_history_is_append_only();
+
   create table duplicate_payments (
     reservation_id uuid not null,
     payment_ref text not null,

@@ -3,7 +3,8 @@ import type { CampaignStatus } from '../domain/campaign.js';
 /**
  * Entries of the journal, as the scripts write them (lua/*.lua, `JOURNALS`). `atMs` and `dueMs` are times by the clock
  * of Redis; `no` is the campaign's number; `bucket` the bucket of a divided campaign, except bucket 0 and where the
- * reservation contains it. The order of `journalId` is the order in which everything happened.
+ * reservation contains it; `by` who did it (`SettledBy`), undefined = the service itself. The order of `journalId` is
+ * the order in which everything happened.
  */
 export type JournalEntry = { journalId: string; no: number; atMs: number; bucket?: number } & (
   | {
@@ -50,15 +51,23 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
       stacking: string | null;
       metadata?: string | null;
     }
-  | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
+  | {
+      kind: 'redeemed';
+      reservation: string;
+      slot: number;
+      reacquired: boolean;
+      payment: string;
+      by?: string;
+      trace: string;
+    }
   /**
    * Another payment of a reservation that was paid already. `first`: reference of the first payment; "" = the first
    * payment had none, or it is unknown.
    */
-  | { kind: 'paid_again'; reservation: string; payment: string; first: string; trace: string }
-  | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
-  | { kind: 'extended'; reservation: string; dueMs: number; trace: string }
-  | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
+  | { kind: 'paid_again'; reservation: string; payment: string; first: string; by?: string; trace: string }
+  | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; by?: string; trace: string }
+  | { kind: 'extended'; reservation: string; dueMs: number; by?: string; trace: string }
+  | { kind: 'refunded'; reservation: string; burned: boolean; by?: string; trace: string }
   /**
    * Units were given back, and the reservation keeps others. before, qty: units that it had before and has now.
    * released, refunded, burned: all units that were given back until now (`Reduced` of the record).
@@ -73,6 +82,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
       refunded: number;
       burned: number;
       reason: string;
+      by?: string;
       trace: string;
     }
   /** An idempotency record that no other entry contains. */

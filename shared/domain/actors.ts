@@ -1,2 +1,5 @@
-/** Names in the audit log for what the service does by itself. No key of an operator may have one of them. */
-export const ACTORS = { velocity: 'velocity', clock: 'clock' } as const;
+/**
+ * Names in the audit log for what the service does by itself, and in the history of a reservation for a shopper. No key
+ * of an operator may have one of them.
+ */
+export const ACTORS = { velocity: 'velocity', clock: 'clock', shopper: 'shopper' } as const;

@@ -121,6 +121,7 @@ test('nothing leaves nothing', () => {
     answers: [],
     furtherPayments: [],
     audit: [],
+    history: [],
   });
 });
 

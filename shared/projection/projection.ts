@@ -68,6 +68,23 @@ export type AuditRow = {
   request: string;
 };
 
+/** One change of a reservation. Its first state is its own row, so making it is none. */
+export type HistoryRow = {
+  journalId: string;
+  no: number;
+  reservation: string;
+  kind: HistoryKind;
+  atMs: number;
+  by: string;
+  reason: string;
+  /** What else changed; null = nothing. */
+  detail: Record<string, unknown> | null;
+};
+export const HISTORY_KINDS = [
+  ...(['redeemed', 'paid_again', 'extended', 'reduced', 'released', 'expired', 'refunded', 'voided'] as const),
+] as const;
+export type HistoryKind = (typeof HISTORY_KINDS)[number];
+
 /** The net effect of a batch of journal entries, one set of rows for each table. */
 export type Projection = {
   newRedemptions: NewRedemption[];
@@ -92,6 +109,8 @@ export type Projection = {
   answers: IdempotencyRow[];
   furtherPayments: FurtherPayment[];
   audit: AuditRow[];
+  /** In the order of the entries. Several changes of one reservation are several rows. */
+  history: HistoryRow[];
 };
 
 /** A batch that changes nothing. */
@@ -120,6 +139,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   const answers: IdempotencyRow[] = [];
   const furtherPayments: FurtherPayment[] = [];
   const audit: AuditRow[] = [];
+  const history: HistoryRow[] = [];
 
   const changeOf = ({ no, reservation }: { no: number; reservation: string }): RedemptionChange => {
     const existing = newRedemptions.get(reservation) ?? redemptionChanges.get(reservation);
@@ -127,6 +147,11 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     const change = unchanged(no, reservation);
     redemptionChanges.set(reservation, change);
     return change;
+  };
+  const keep = (entry: EntryOf<HistoryKind>, detail: HistoryRow['detail'] = null): void => {
+    const { journalId, no, reservation, kind, atMs, by = '' } = entry;
+    const reason = 'reason' in entry ? entry.reason : '';
+    history.push({ journalId, no, reservation, kind, atMs, by, reason, detail });
   };
   const reduce = (entry: EntryOf<'reduced'>): void => {
     const { qty, released, refunded, burned, atMs } = entry;
@@ -172,12 +197,18 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           redeemedMs: entry.atMs,
           payment: entry.payment || null,
         });
+        keep(entry, {
+          ...(entry.payment ? { payment_ref: entry.payment } : {}),
+          ...(entry.reacquired ? { reacquired: true } : {}),
+        });
         break;
       case 'extended':
         changeOf(entry).extendedToMs = entry.dueMs;
+        keep(entry, { pay_before: new Date(entry.dueMs).toISOString() });
         break;
       case 'reduced':
         reduce(entry);
+        keep(entry, { qty_before: entry.before, qty: entry.qty, ending: entry.ending });
         break;
       case 'paid_again':
         furtherPayments.push({
@@ -186,6 +217,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           payment: entry.payment,
           atMs: entry.atMs,
         });
+        keep(entry, { payment_ref: entry.payment });
         break;
       case 'released':
       case 'expired':
@@ -195,6 +227,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           releasedMs: entry.atMs,
           reason: entry.reason || null,
         });
+        keep(entry);
         break;
       case 'refunded':
         Object.assign(changeOf(entry), {
@@ -202,6 +235,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
           burned: entry.burned,
           refundedMs: entry.atMs,
         });
+        keep(entry, { burned: entry.burned });
         break;
       case 'status':
         // Each bucket has its status in Redis; bucket 0 speaks for the campaign.
@@ -272,6 +306,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     answers,
     furtherPayments,
     audit,
+    history,
   };
 }
 

@@ -4,6 +4,7 @@ import { answerOwner } from '../postgres/snapshot.js';
 import { insertRedemptions } from './new-redemptions.js';
 import type { NewTicket, Projection, RedemptionChange, TicketChange } from './projection.js';
 import { addToBuckets, moveIn, moveOut, sealBuckets } from './write-buckets.js';
+import { insertHistory } from './write-history.js';
 import { writeReductions } from './write-reductions.js';
 
 /** A change of a reservation that is not in Postgres: the entry that made the reservation is missing. */
@@ -63,6 +64,7 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   await setBeginnings(client, [...batch.begun]);
   await insertAnswers(client, batch.answers);
   await insertAudit(client, batch.audit);
+  await insertHistory(client, batch.history);
   return inserted === batch.newRedemptions.length;
 }
 
@@ -298,8 +300,8 @@ async function closeLines(
 async function insertAudit(client: Queryable, rows: Projection['audit']): Promise<void> {
   if (rows.length === 0) return;
   await client.query(
-    `insert into audit_log (at, actor, action, campaign_id, before, after, request_id)
-     select ms(n.at), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, '')
+    `insert into audit_log (at, actor, action, campaign_id, before, after, request_id, chain)
+     select ms(n.at), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, ''), 'journal'
      from unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::jsonb[], $6::jsonb[], $7::text[])
        with ordinality as n(at, actor, action, no, before, after, request, position)
      join campaigns c on c.no = n.no order by n.position`,

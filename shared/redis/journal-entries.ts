@@ -8,9 +8,15 @@ import { PackedPromise, unpackPromises } from './packed-promises.js';
 type Fields = Record<string, string>;
 type Body<Kind extends JournalKind> = Omit<Extract<JournalEntry, { kind: Kind }>, 'journalId' | 'no' | 'atMs'>;
 
+const byOf = ({ by }: Fields): { by?: string } => (by ? { by } : {});
+
 const ended =
   <Kind extends JournalKind>(kind: Kind) =>
-  (f: Fields) => ({ kind, reservation: word(f, 'reservation'), reason: word(f, 'reason'), trace: word(f, 'trace') });
+  (f: Fields) => ({
+    ...{ kind, reservation: word(f, 'reservation'), reason: word(f, 'reason') },
+    ...byOf(f),
+    trace: word(f, 'trace'),
+  });
 
 const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
   reserved: (f) => ({
@@ -53,6 +59,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     slot: whole(f, 'slot'),
     reacquired: word(f, 'reacquired') === '1',
     payment: word(f, 'payment'),
+    ...byOf(f),
     trace: word(f, 'trace'),
   }),
   released: ended('released'),
@@ -62,6 +69,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     kind: 'refunded',
     reservation: word(f, 'reservation'),
     burned: word(f, 'burned') === '1',
+    ...byOf(f),
     trace: word(f, 'trace'),
   }),
   reduced: (f) => ({
@@ -74,12 +82,14 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     refunded: whole(f, 'refunded'),
     burned: whole(f, 'burned'),
     reason: word(f, 'reason'),
+    ...byOf(f),
     trace: word(f, 'trace'),
   }),
   extended: (f) => ({
     kind: 'extended',
     reservation: word(f, 'reservation'),
     dueMs: whole(f, 'due'),
+    ...byOf(f),
     trace: word(f, 'trace'),
   }),
   paid_again: (f) => ({
@@ -87,6 +97,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     reservation: word(f, 'reservation'),
     payment: word(f, 'payment'),
     first: word(f, 'first'),
+    ...byOf(f),
     trace: word(f, 'trace'),
   }),
   answered: (f) => ({ kind: 'answered', key: word(f, 'key'), answer: word(f, 'answer') }),

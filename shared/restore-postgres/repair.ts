@@ -198,8 +198,8 @@ export class Repair {
     for await (const read of this.backlog.entries()) {
       const entries = restatedTotals(read, totals);
       await this.#details.fillIn(entries);
-      const { answers, audit, begun, closedLines, furtherPayments } = projectEntries(entries);
-      await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
+      const { answers, audit, begun, closedLines, furtherPayments, history } = projectEntries(entries);
+      await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments, history });
       await insertEvents(this.client, eventsOf(entries));
     }
   }

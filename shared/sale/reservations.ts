@@ -32,6 +32,12 @@ import {
   releaseScript,
 } from './scripts/settlement.js';
 
+/**
+ * Who changes a reservation, for its history: `shopper`, or the name of a payment provider, of a key or of an operator;
+ * "" = not known. `trace`: traceparent, "" = none.
+ */
+export type SettledBy = { actor: string; trace: string };
+
 /** A payment, and the owner of its order once it is known. */
 type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
 type OrderOwner = { user: UserId; order: OrderId };
@@ -55,17 +61,17 @@ export class Reservations {
     });
   }
 
-  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
-    return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
+  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy): Promise<ConfirmOutcome> {
+    return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, by));
   }
 
   /**
    * Confirms a payment. A late payment reacquires a unit only if its order still combines. For this the script needs
    * the key of the order, in a second call.
    */
-  async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
+  async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy) {
     const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
-      const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
+      const request = { reservation_id: reservation, payment_ref: paymentRef, ...by, order_state };
       return this.calls.keepAcknowledged(
         product,
         { reservation, user: '' },
@@ -90,10 +96,10 @@ export class Reservations {
     reservation: ReservationId,
     holder: UserId | null,
     reason: string,
-    trace: string,
+    by: SettledBy,
     keep = 0,
   ): Promise<ReleaseOutcome> {
-    const request = { reservation_id: reservation, holder: holder ?? '', reason, trace };
+    const request = { reservation_id: reservation, holder: holder ?? '', reason, ...by };
     return this.calls.of(product, reservation, () =>
       this.calls.keepAcknowledged(
         product,
@@ -104,28 +110,28 @@ export class Reservations {
   }
 
   /** Refunds a reservation. @param keep number of units that the reservation keeps; 0 = it ends */
-  refund(product: ProductId, reservation: ReservationId, trace: string, keep = 0): Promise<RefundOutcome> {
+  refund(product: ProductId, reservation: ReservationId, by: SettledBy, keep = 0): Promise<RefundOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.keepAcknowledged(
         product,
         { reservation, user: '' },
         this.calls.scripts.run(refundScript, {
           keys: saleKeys(product),
-          args: { reservation_id: reservation, keep, trace },
+          args: { reservation_id: reservation, keep, ...by },
         }),
       ),
     );
   }
 
   /** Extends the deadline of a reservation once. @param extendMs at least 1 */
-  extend(product: ProductId, reservation: ReservationId, extendMs: number, trace: string): Promise<ExtendOutcome> {
+  extend(product: ProductId, reservation: ReservationId, extendMs: number, by: SettledBy): Promise<ExtendOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.keepAcknowledged(
         product,
         { reservation, user: '' },
         this.calls.scripts.run(extendScript, {
           keys: saleKeys(product),
-          args: { reservation_id: reservation, extend_ms: extendMs, trace },
+          args: { reservation_id: reservation, extend_ms: extendMs, ...by },
         }),
       ),
     );

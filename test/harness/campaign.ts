@@ -112,24 +112,24 @@ export class TestCampaign {
     return outcome.position;
   }
 
-  confirm(reservation: string, payment = '', trace = '') {
-    return this.store.reservations.confirm(this.product, reservation as ReservationId, payment, trace);
+  confirm(reservation: string, payment = '', trace = '', actor = '') {
+    return this.store.reservations.confirm(this.product, reservation as ReservationId, payment, { actor, trace });
   }
-  release(reservation: string, holder: string | null = null, reason = '', trace = '', keep = 0) {
+  release(reservation: string, holder: string | null = null, reason = '', trace = '', keep = 0, actor = '') {
     return this.store.reservations.release(
       this.product,
       reservation as ReservationId,
       holder as UserId | null,
       reason,
-      trace,
+      { actor, trace },
       keep,
     );
   }
   extend(reservation: string, extendMs = 60_000, trace = '') {
-    return this.store.reservations.extend(this.product, reservation as ReservationId, extendMs, trace);
+    return this.store.reservations.extend(this.product, reservation as ReservationId, extendMs, { actor: '', trace });
   }
   refund(reservation: string, trace = '', keep = 0) {
-    return this.store.reservations.refund(this.product, reservation as ReservationId, trace, keep);
+    return this.store.reservations.refund(this.product, reservation as ReservationId, { actor: '', trace }, keep);
   }
   void(reservation: string, unit: Parameters<SaleStore['reservations']['void']>[2], reason = 'a_constraint') {
     return this.store.reservations.void(this.product, reservation as ReservationId, unit, reason);

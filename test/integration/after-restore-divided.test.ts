@@ -46,13 +46,13 @@ async function sellOn(campaign: DividedCampaign): Promise<void> {
   const [first, second] = await reservationsOf(campaign, 3);
   const [third] = await reservationsOf(campaign, 0);
   if (!first || !second || !third) throw new Error('the buckets have sold nothing');
-  await campaign.storeOf(3).reservations.confirm(product, first.id, 'pay-1', '');
-  await campaign.storeOf(3).reservations.release(product, second.id, null, '', '');
-  await campaign.storeOf(0).reservations.release(product, third.id, null, '', '');
+  await campaign.storeOf(3).reservations.confirm(product, first.id, 'pay-1', { actor: '', trace: '' });
+  await campaign.storeOf(3).reservations.release(product, second.id, null, '', { actor: '', trace: '' });
+  await campaign.storeOf(0).reservations.release(product, third.id, null, '', { actor: '', trace: '' });
   await stage.rounds(campaign);
   const [fourth] = await reservationsOf(campaign, 2);
   if (!fourth) throw new Error('bucket 2 has sold nothing');
-  await campaign.storeOf(2).reservations.release(product, fourth.id, null, '', '');
+  await campaign.storeOf(2).reservations.release(product, fourth.id, null, '', { actor: '', trace: '' });
   expect((await campaign.storeOf(2).buckets.moveOut(product, 3, 1)).kind).toBe('moved');
   await sale.persistAll();
 }
@@ -172,7 +172,10 @@ it('is consistent while users buy and units move', async () => {
         .storeOfUser(stage.userOf(campaign, bucket))
         .claims.reserve(campaign.claimOf(stage.userOf(campaign, bucket)));
       const [held] = await reservationsOf(campaign, bucket);
-      if (held) await campaign.storeOf(bucket).reservations.release(campaign.product, held.id, null, '', '');
+      if (held)
+        await campaign
+          .storeOf(bucket)
+          .reservations.release(campaign.product, held.id, null, '', { actor: '', trace: '' });
       await campaign.storeOf(bucket).buckets.moveOut(campaign.product, (bucket + 1) % 4, 1);
     }
   };

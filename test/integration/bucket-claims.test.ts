@@ -72,7 +72,7 @@ describe('a checkout of a waiting user', () => {
     const { line, reservations } = campaign.storeOf(2);
     const again = await campaign.checkout(ann, async () => {
       const [held] = await campaign.reservations();
-      await reservations.release(campaign.product, held?.id as ReservationId, null, '', '');
+      await reservations.release(campaign.product, held?.id as ReservationId, null, '', { actor: '', trace: '' });
       expect(await line.promote(campaign.product, 10, first)).toEqual({ kind: 'promoted', count: 1 });
     });
     expect(again).toMatchObject({ kind: 'queued', lineNo: first + 2, position: 2 });

@@ -97,7 +97,7 @@ async function release(campaign: DividedCampaign, bucket: number): Promise<void>
   const all = await campaign.reservations();
   const one = all.find(({ state, lineNo, bucket: of }) => of === bucket && state === 'reserved' && lineNo === 0);
   if (!one) throw new Error(`bucket ${bucket} has sold no unit`);
-  await campaign.storeOf(bucket).reservations.release(campaign.product, one.id, null, '', '');
+  await campaign.storeOf(bucket).reservations.release(campaign.product, one.id, null, '', { actor: '', trace: '' });
 }
 
 /** The users of the line who have a unit. */

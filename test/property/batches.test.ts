@@ -252,7 +252,7 @@ class World {
     if ('which' in step) {
       const ids = (await this.redis.hkeys(keys.reservations(PRODUCT))).sort();
       const id = ids[step.which % ids.length] as ReservationId | undefined;
-      return id ? settled(store.reservations.refund(PRODUCT, id, '', step.which % 3)) : null;
+      return id ? settled(store.reservations.refund(PRODUCT, id, { actor: '', trace: '' }, step.which % 3)) : null;
     }
     if ('calls' in step) return this.#settle(step.kind, step.calls);
     if ('user' in step) {

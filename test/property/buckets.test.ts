@@ -230,8 +230,8 @@ async function take(campaign: DividedCampaign, checks: Checks, step: Step): Prom
       const one = held[step.which % Math.max(1, held.length)];
       if (!one) return;
       const { reservations } = campaign.storeOf(one.bucket);
-      if (step.kind === 'release') await reservations.release(product, one.id, null, '', '');
-      else await reservations.confirm(product, one.id, '', '');
+      if (step.kind === 'release') await reservations.release(product, one.id, null, '', { actor: '', trace: '' });
+      else await reservations.confirm(product, one.id, '', { actor: '', trace: '' });
       return;
     }
     case 'restock': {

@@ -5,7 +5,7 @@ import { MOVING_KEYS } from './sale-keys.js';
 export const refundScript = defineScript({
   name: 'refund',
   keys: MOVING_KEYS,
-  args: ['reservation_id', 'keep:int', 'trace'],
+  args: ['reservation_id', 'keep:int', 'actor', 'trace'],
   replies: {
     refunded: (f) => ({ returned: flag(f, 0), ...acknowledged(f, 1) }),
     kept: (f) => ({ qty: count(f, 0), refunded: count(f, 1), burned: count(f, 2), ...acknowledged(f, 3) }),
@@ -20,7 +20,7 @@ export type RefundOutcome = WithoutEntries<Decided<typeof refundScript>>;
 export const extendScript = defineScript({
   name: 'extend',
   keys: [...MOVING_KEYS, 'payments'],
-  args: ['reservation_id', 'extend_ms:int', 'trace'],
+  args: ['reservation_id', 'extend_ms:int', 'actor', 'trace'],
   replies: {
     extended: (f) => ({ dueMs: count(f, 0), ...acknowledged(f, 1) }),
     ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),

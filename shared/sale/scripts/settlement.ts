@@ -15,6 +15,7 @@ export const MAX_SETTLEMENTS = 32;
 export type ConfirmRequest = {
   reservation_id: ReservationId;
   payment_ref: string;
+  actor: string;
   trace: string;
   order_state: 'unknown' | 'known' | 'taken';
   order_key?: number;
@@ -22,6 +23,7 @@ export type ConfirmRequest = {
 export const CONFIRM_NAMES = namesOf<ConfirmRequest>({
   reservation_id: true,
   payment_ref: true,
+  actor: true,
   trace: true,
   order_state: true,
   order_key: true,
@@ -35,6 +37,7 @@ export type ReleaseRequest = {
   reservation_id: ReservationId;
   holder: string;
   reason: string;
+  actor: string;
   trace: string;
   /** At least 1; missing = the reservation ends. */
   keep?: number;
@@ -43,6 +46,7 @@ export const RELEASE_NAMES = namesOf<ReleaseRequest>({
   reservation_id: true,
   holder: true,
   reason: true,
+  actor: true,
   trace: true,
   keep: true,
 });
