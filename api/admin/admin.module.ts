@@ -95,11 +95,12 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     }),
     termsHistoryRoute({ campaigns, database, apiKeys }),
     statsRoute({ campaigns, sales, shards, redemptions, apiKeys }),
-    redemptionsRoute(
+    redemptionsRoute({
       campaigns,
-      replica.readsOf(database, (reads) => new RedemptionsTable(reads)),
+      reads: replica.readsOf(database, (reads) => new RedemptionsTable(reads)),
+      database,
       apiKeys,
-    ),
+    }),
     duplicatePaymentsRoute({ campaigns, duplicatePayments: new DuplicatePayments(database), apiKeys }),
     ...createCodeRoutes(core, guards, { campaigns, queues, replica }),
     ...createWebhookRoutes(core, guards, { table, queues }),
@@ -177,7 +178,7 @@ function createCodeRoutes(
     limits: LIMITS,
   });
   const transferCodes = replica.transfersOf(transfers, (reads) => new CodesTable(reads));
-  return codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits: LIMITS });
+  return codeRoutes({ campaigns, database, codes, transferCodes, apiKeys, log, limits: LIMITS });
 }
 
 function createWebhookRoutes(

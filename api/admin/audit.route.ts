@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ROLES } from '../../shared/domain/role.js';
 import { type AuditRow, findAudit } from '../../shared/postgres/audit-search.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import { findReservationHistory } from '../../shared/postgres/reservation-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId, isoTime, note } from '../http/fields.js';
@@ -15,7 +16,11 @@ const query = z
       .string()
       .regex(/^[a-z_]+\.[a-z_]*$/, 'must be an action such as `campaign.pause`, or a beginning such as `campaign.`')
       .optional(),
-    campaign: campaignId.optional(),
+    product_id: campaignId.optional(),
+    reservation_id: z
+      .uuid()
+      .optional()
+      .describe('everything that was done to one reservation; no other filter is used'),
     from: isoTime.optional(),
     to: isoTime.optional().describe('exclusive'),
     limit: z.coerce.number().int().min(1).max(500).default(50),
@@ -28,11 +33,13 @@ const query = z
 
 const entryData = z
   .object({
-    id: z.string().describe('numbers that grow'),
+    id: z.string().describe('numbers that grow; of a change of a reservation the id of its journal entry'),
     at: z.iso.datetime(),
     actor: z
       .string()
-      .describe('an operator or a key; `clock` = by the schedule, `velocity` = by the watch over attacks'),
+      .describe(
+        'an operator or a key; `clock` = by the schedule, `velocity` = by the watch over attacks. Of a change of a reservation also `shopper`, a payment provider, or empty = the service itself',
+      ),
     role: z
       .enum(ROLES)
       .nullable()
@@ -57,7 +64,7 @@ export function auditRoute({ database, apiKeys }: { database: Database; apiKeys:
       path: '/admin/audit',
       summary: 'What operators and the service itself changed, latest first',
       description:
-        'Entries are never changed or removed. Actions on a running sale appear when they are written, within about a second.',
+        'Entries are never changed, and removed only by AUDIT_KEEP_DAYS. `npm run audit` verifies that. Actions on a running sale appear when they are written, within about a second.',
       tag: 'admin',
       caller: 'admin',
       query,
@@ -73,14 +80,18 @@ export function auditRoute({ database, apiKeys }: { database: Database; apiKeys:
     async (call) => {
       const { req } = call;
       apiKeys.require(req, 'admin');
-      const { actor, action, campaign, from, to, limit, cursor } = validate(query, req.query);
+      const { actor, action, product_id, reservation_id, from, to, limit, cursor } = validate(query, req.query);
       const filter = {
         actor: actor ?? null,
         action: action ?? null,
-        campaign: campaign ?? null,
+        campaign: product_id ?? null,
         from: from === undefined ? null : new Date(from),
         to: to === undefined ? null : new Date(to),
       };
+      if (reservation_id !== undefined) {
+        const history = await findReservationHistory(database, reservation_id);
+        return call.reply(200, history.map(view), [], { next_cursor: null });
+      }
       const rows = await findAudit(database, filter, limit, cursor ?? null);
       const next = rows.length === limit ? (rows.at(-1)?.audit_id ?? null) : null;
       call.reply(200, rows.map(view), [], { next_cursor: next });

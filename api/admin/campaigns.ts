@@ -193,8 +193,9 @@ export class Campaigns {
         const amended = await this.deps.database.transaction(async (client) => {
           const changed = await this.deps.table.amend(current, terms, rules, client, above);
           if (!changed) return null;
+          const inRedis = await this.#carry(changed);
           await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
-          return { changed, inRedis: await this.#carry(changed) };
+          return { changed, inRedis };
         });
         if (!amended) continue;
         if (!amended.inRedis && amended.changed.reservations === 0) await this.#load(amended.changed);

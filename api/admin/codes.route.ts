@@ -1,8 +1,10 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
+import { writeExport } from '../../shared/postgres/audit-log.js';
 import type { CodeJob } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
+import type { Database } from '../../shared/postgres/pool.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -29,6 +31,7 @@ const READ_ERRORS = [
 ] as const;
 
 export type CodeRouteDeps = {
+  database: Database;
   campaigns: Campaigns;
   codes: Codes;
   /** Uses connections that may be busy for hours. */
@@ -39,7 +42,15 @@ export type CodeRouteDeps = {
 };
 
 /** /admin/campaigns/:id/codes: generate, import and export codes, and read the progress of a job. */
-export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteDeps): Route[] {
+export function codeRoutes({
+  campaigns,
+  database,
+  codes,
+  transferCodes,
+  apiKeys,
+  log,
+  limits,
+}: CodeRouteDeps): Route[] {
   return [
     defineRoute(
       {
@@ -132,7 +143,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
       },
       async (call) => {
         const { req, res } = call;
-        apiKeys.require(req, 'admin');
+        const actor = apiKeys.require(req, 'admin');
         const campaign = await campaigns.find(validate(params, req.params).id);
         const begin = (headers: string[]) => call.begin(200, [...headOf(req, campaign.productId), ...headers]);
         if (req.method === 'HEAD') {
@@ -142,6 +153,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         }
         allowLongRequest(req, res, limits.transferIdleMs);
         const { table, headers } = await transferCodes();
+        await writeExport(database, 'codes.export', { actor, requestId: req.requestId }, { campaignId: campaign.id });
         await table.exportTo(campaign.id, res, () => begin(headers));
       },
     ),

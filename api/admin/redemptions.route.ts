@@ -4,6 +4,8 @@ import { stringify } from 'csv-stringify';
 import { z } from 'zod';
 import type { Campaign } from '../../shared/domain/campaign.js';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
+import { writeExport } from '../../shared/postgres/audit-log.js';
+import type { Database } from '../../shared/postgres/pool.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { type Call, defineRoute } from '../http/define-route.js';
@@ -66,15 +68,30 @@ const contract = {
   errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
+export type RedemptionsRouteDeps = {
+  campaigns: Campaigns;
+  reads: LargeReads<RedemptionsTable>;
+  /** For the audit log. */
+  database: Database;
+  apiKeys: ApiKeys;
+};
+
 /** GET /admin/campaigns/:id/redemptions: pages of JSON, or all redemptions as streamed CSV. */
-export function redemptionsRoute(campaigns: Campaigns, reads: LargeReads<RedemptionsTable>, apiKeys: ApiKeys): Route {
+export function redemptionsRoute({ campaigns, reads, database, apiKeys }: RedemptionsRouteDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
-    apiKeys.require(req, 'admin');
+    const actor = apiKeys.require(req, 'admin');
     const { limit, cursor, format } = validate(query, req.query);
     const campaign = await campaigns.find(validate(params, req.params).id);
     const { table, headers } = await reads();
     if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
+      if (req.method !== 'HEAD')
+        await writeExport(
+          database,
+          'redemptions.export',
+          { actor, requestId: req.requestId },
+          { campaignId: campaign.id },
+        );
       return streamCsv(call, table, headers, campaign);
     }
     const page = await table.page(campaign.id, limit, cursor ?? null);

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import type { UserId } from '../../shared/domain/ids.js';
 import type { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
-import { writeAudit } from '../../shared/postgres/audit-log.js';
+import { writeExport } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
@@ -30,7 +30,7 @@ export type RightsRouteDeps = {
   log: Log;
 };
 
-/** Calls for the rights of a user: export and erasure. Neither the log nor the audit log gets the user id. */
+/** Calls for the rights of a user: export and erasure. The log gets no user id, and an erasure clears the audit log. */
 export function rightsRoutes({ erasure, exported, database, apiKeys, log }: RightsRouteDeps): Route[] {
   const operatorOf = (req: Request): SupportOperator => ({
     name: apiKeys.require(req, 'admin'),
@@ -65,14 +65,8 @@ export function rightsRoutes({ erasure, exported, database, apiKeys, log }: Righ
           const parts = exportUser(exported, user_id as UserId);
           // An outage before the first row still leads to 503.
           const first = await parts.next();
-          await writeAudit(database, {
-            actor: name,
-            action: 'user.export',
-            campaignId: null,
-            before: null,
-            after: null,
-            requestId,
-          });
+          if (req.method !== 'HEAD')
+            await writeExport(database, 'user.export', { actor: name, requestId }, { user: user_id });
           log.info({ request_id: requestId, operator: name }, 'user.export');
           call.begin(200, [
             ...API_HEADERS,

@@ -27,8 +27,11 @@ const ABOUT: Record<string, string> = {
   'key.': 'API keys',
   'operator.': 'Logins',
   'session.': 'Sessions',
+  'codes.': 'Codes',
+  'redemptions.': 'Exports of buyers',
+  'user.': 'Personal data',
 };
-const FILTERS = ['actor', 'action', 'campaign'] as const;
+const FILTERS = ['actor', 'action', 'product_id', 'reservation_id'] as const;
 
 /** Who changed what, and when. The address has the filter. */
 export function auditView(given: URLSearchParams): View {
@@ -47,8 +50,13 @@ export function auditView(given: URLSearchParams): View {
 
   const who = field({ pointer: '#/actor', label: 'Who', hint: 'The whole name of an operator or a key.' });
   const about = field({ pointer: '#/action', label: 'About', options: ABOUT });
-  const campaign = field({ pointer: '#/campaign', label: 'Campaign', hint: 'Its product id.' });
-  const fields = [who, about, campaign];
+  const campaign = field({ pointer: '#/product_id', label: 'Campaign', hint: 'Its product id.' });
+  const reservation = field({
+    pointer: '#/reservation_id',
+    label: 'Reservation',
+    hint: 'Shows everything that was done to it.',
+  });
+  const fields = [who, about, campaign, reservation];
   for (const [i, name] of FILTERS.entries()) (fields[i] as (typeof fields)[0]).input.value = given.get(name) ?? '';
   const form = new Form(fields, [el('div', { class: 'grid' }, ...fields.map(({ root }) => root))], 'Show', async () => {
     const wanted = new URLSearchParams();

@@ -26,6 +26,20 @@ export async function writeAudit(client: Queryable, entry: AuditEntry): Promise<
   );
 }
 
+/** A read that takes secrets or people away. */
+export type ExportAction = 'codes.export' | 'redemptions.export' | 'user.export';
+
+/** Records an export before its first byte is sent. @param of the campaign, or the user whose data are exported */
+export function writeExport(
+  client: Queryable,
+  action: ExportAction,
+  { actor, requestId }: Pick<AuditEntry, 'actor' | 'requestId'>,
+  of: { campaignId: string } | { user: string },
+): Promise<void> {
+  const about = 'user' in of ? { campaignId: null, after: { user_id: of.user } } : { ...of, after: null };
+  return writeAudit(client, { actor, requestId, action, before: null, ...about });
+}
+
 /** Who paused a campaign, when, and why. `reason`: null = no reason was given. */
 export type CampaignPause = { by: string; at: Date; reason: string | null };
 

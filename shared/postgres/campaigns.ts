@@ -126,7 +126,7 @@ export class CampaignsTable {
     return rows.map(fromRow);
   }
 
-  /** All campaigns, for filling an empty Redis. */
+  /** All campaigns, by number. */
   async toRestore(): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c order by no`);
     return rows.map(fromRow);

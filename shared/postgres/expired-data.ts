@@ -1,4 +1,6 @@
+import { ACTORS } from '../domain/actors.js';
 import type { CampaignId, ProductId, UserId } from '../domain/ids.js';
+import { EXPIRED } from './audit-chain.js';
 import { isPseudonym } from './erasures.js';
 import type { Database } from './pool.js';
 import type { CampaignOfUser } from './user-rows.js';
@@ -66,17 +68,61 @@ export class ExpiredData {
     );
   }
 
-  /** Deletes entries of the audit log, oldest first. @returns how many were deleted */
+  /**
+   * Deletes entries of the audit log from the beginning of their chains. A new entry says up to which one, and with
+   * which link the rest can be verified (decision 75).
+   * @returns how many were deleted
+   */
   async pruneAudit(days: number, limit: number): Promise<number> {
+    const { rows } = await this.database.query<{ chain: string }>(
+      `select c.chain from audit_chains c cross join lateral (
+         select at from audit_log a where a.chain = c.chain order by a.chain_no limit 1) first
+       where first.at < now() - make_interval(days => $1) order by first.at`,
+      [days],
+    );
+    let deleted = 0;
+    for (const { chain } of rows) {
+      if (deleted >= limit) break;
+      deleted += await this.#pruneChain(chain, days, limit - deleted);
+    }
+    return deleted;
+  }
+
+  #pruneChain(chain: string, days: number, limit: number): Promise<number> {
     return this.database.transaction(async (client) => {
-      await client.query(`select set_config('doorbuster.removes_expired', 'yes', true)`);
-      const { rowCount } = await client.query(
-        `delete from audit_log where audit_id in (select audit_id from (
-           select audit_id, at from audit_log order by audit_id limit $2) oldest
-           where at < now() - make_interval(days => $1))`,
-        [days, limit],
+      await client.query('select 1 from audit_chains where chain = $1 for update', [chain]);
+      const { rows } = await client.query<{
+        ids: string[] | null;
+        up_to: string;
+        link: string;
+        campaign: string | null;
+        own: boolean;
+      }>(
+        `with oldest as (
+           select audit_id, chain_no, link, action, campaign_id,
+             bool_and(at < now() - make_interval(days => $2)) over (order by chain_no) as expired
+           from audit_log where chain = $1 order by chain_no limit $3
+         )
+         select array_agg(audit_id) as ids, max(chain_no) as up_to, max(campaign_id::text) as campaign,
+           (array_agg(encode(link, 'hex') order by chain_no desc))[1] as link, bool_and(action = $4) as own
+         from oldest where expired`,
+        [chain, days, limit, EXPIRED],
       );
-      return rowCount ?? 0;
+      const [found] = rows;
+      // What says that entries have expired does not expire alone: another one would have to say so.
+      if (!found?.ids || found.own) return 0;
+      await client.query(`select set_config('doorbuster.removes_expired', 'yes', true)`);
+      await client.query('delete from audit_log where audit_id = any($1::bigint[])', [found.ids]);
+      await client.query('delete from audit_people where audit_id = any($1::bigint[])', [found.ids]);
+      await client.query(
+        `insert into audit_log (at, actor, action, campaign_id, after, request_id, chain) values (now(), $1, $2, $3, $4, '', $5)`,
+        [
+          ...[ACTORS.clock, EXPIRED, found.campaign],
+          JSON.stringify({ up_to: Number(found.up_to), link: found.link }),
+          chain.split(':')[0],
+        ],
+      );
+      return found.ids.length;
     });
   }
 

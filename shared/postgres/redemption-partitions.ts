@@ -91,6 +91,12 @@ export class RedemptionPartitions {
     }
     await this.database.transaction(async (client) => {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
+      // First, because it may wait for an operator, and the journal must not.
+      await client.query(
+        `insert into audit_log (at, actor, action, campaign_id, before, request_id)
+         values (now(), $1, 'campaign.drop_redemptions', $2, $3, '')`,
+        [actor, campaign.id, JSON.stringify({ reservations: campaign.reservations, bytes: partition.bytes })],
+      );
       await client.query('select 1 from journal_cursor for update');
       const pending = await client.query('select 1 from sale_minutes_pending where campaign_id = $1', [campaign.id]);
       if (pending.rows.length > 0)
@@ -103,11 +109,6 @@ export class RedemptionPartitions {
         [campaign.id],
       );
       if (rows.length === 0) throw new PartitionRefused('The campaign is not closed any more.');
-      await client.query(
-        `insert into audit_log (at, actor, action, campaign_id, before, request_id)
-         values (now(), $1, 'campaign.drop_redemptions', $2, $3, '')`,
-        [actor, campaign.id, JSON.stringify({ reservations: campaign.reservations, bytes: partition.bytes })],
-      );
       await client.query(`drop table ${partition.name}`);
     });
   }

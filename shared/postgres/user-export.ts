@@ -27,7 +27,8 @@ const SECTIONS: Record<string, string> = {
   attempts: `select attempt_id::text as key, t.* from redemption_attempts t where user_id = $1`,
   codes: 'select code as key, k.* from codes k where user_id = $1',
   bans: `select ban_id::text as key, b.* from bans b where kind = 'user' and subject = $1`,
-  actions: `select lpad(audit_id::text, 19, '0') as key, a.* from (
+  actions: `select lpad(audit_id::text, 19, '0') as key, audit_id, at, actor, action, campaign_id, before, after, request_id
+      from (
         select * from audit_log where after ? 'user_id' and after ->> 'user_id' = $1
         union select * from audit_log
           where coalesce(after, before) ->> 'kind' = 'user' and coalesce(after, before) ->> 'subject' = $1) a`,

@@ -49,13 +49,21 @@ const WITHOUT_REASON = `update outbox o set extra = o.extra || '{"reason": null}
   where o.reservation_id = any($1::uuid[]) and ${INDEXED_BY_RESERVATION} and o.extra ? 'reason'
     and o.type <> 'dev.doorbuster.redemption.voided.v1'`;
 
+/** The chain of the history stays whole: its digests of reasons stay, but say nothing without their salts. */
+const HISTORY_WITHOUT_REASON = `update redemption_history set reason = null, reason_salt = null
+  where campaign_id = $1 and reservation_id = any($2::uuid[]) and reason_salt is not null`;
+
 /** Sets a member of a JSON object to the pseudonym where it is the user, and removes free text. */
 const redacted = (column: string, member: string) =>
   `case when ${column} ->> '${member}' = $1
      then (${column} - 'reason') || jsonb_build_object('${member}', $2::text) else ${column} end`;
-const auditOf = (where: string) => `update audit_log set before = ${redacted(redacted('before', 'user_id'), 'subject')},
-    after = ${redacted(redacted('after', 'user_id'), 'subject')}
-  where audit_id in (select audit_id from audit_log where ${where} limit $3)`;
+/** Without the salt, the digest of an entry says nothing about the user any more. */
+const auditOf = (where: string) => `with changed as (
+    update audit_log set before = ${redacted(redacted('before', 'user_id'), 'subject')},
+      after = ${redacted(redacted('after', 'user_id'), 'subject')}
+    where audit_id in (select audit_id from audit_log where ${where} limit $3) returning audit_id
+  ), salts as (delete from audit_people p using changed c where p.audit_id = c.audit_id)
+  select audit_id from changed`;
 
 /** Table → statement that changes at most $3 rows of user $1 to pseudonym $2. */
 const ELSEWHERE: Record<string, readonly string[]> = {
@@ -195,7 +203,11 @@ export class UserRows {
   ): Promise<number> {
     await this.lock(client);
     const { change, id, type, parts } = OF_CLAIMS[table];
-    if (table === 'redemptions') await client.query(WITHOUT_REASON, [ids]);
+    if (table === 'redemptions') {
+      await client.query(WITHOUT_REASON, [ids]);
+      await client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
+      await client.query(HISTORY_WITHOUT_REASON, [campaign, ids]);
+    }
     const values = [campaign, users.user, ids, ...(change.includes('$4') ? [users.pseudonym] : [])];
     const { rowCount } = await client.query(
       `${change} where campaign_id = $1 and ${id} = any($3::${type}[]) and (${parts.join(' or ')})`,

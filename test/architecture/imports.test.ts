@@ -39,6 +39,7 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/buckets': [...BASIS, 'shared/sale', 'shared/postgres'],
   'shared/shards': [...BASIS, 'shared/config', 'shared/observability', 'shared/history', ...STORES],
   // The command that gives campaigns partitions, and drops those of closed ones.
+  'shared/audit': [...BASIS, 'shared/config', 'shared/postgres'],
   'shared/partitions': [...BASIS, 'shared/config', 'shared/shards', ...STORES],
   // The command that joins a region, and takes one over.
   'shared/regions': [...BASIS, 'shared/config', 'shared/postgres'],

@@ -23,7 +23,7 @@ const operator = new Operator(service.url);
 const folder = mkdtempSync(join(tmpdir(), 'doorbuster-backup-'));
 atEnd('the backups', () => rmSync(folder, { recursive: true, force: true }));
 
-const run = (command: 'backup' | 'restore', args: readonly string[], env: NodeJS.ProcessEnv = service.env) =>
+const run = (command: 'backup' | 'restore' | 'audit', args: readonly string[], env: NodeJS.ProcessEnv = service.env) =>
   runProgram(process.execPath, [join(projectRoot(), 'scripts', `${command}.mjs`), ...args], env);
 
 /** Table → number and digest of its rows; processes report all the time. */
@@ -78,6 +78,8 @@ test('a backup has what an empty database and an empty Redis need', async () => 
     "select nextval(pg_get_serial_sequence('campaigns', 'no'))::text as next",
   );
   expect(Number(rows[0]?.next)).toBeGreaterThan(1);
+  const audited = await run('audit', [], engines);
+  expect([audited.status, audited.stdout]).toEqual([0, expect.stringContaining('The chains fit together.')]);
   // The triggers that count and protect are on again.
   await expect(target.client.query('truncate audit_log')).rejects.toThrow();
 });

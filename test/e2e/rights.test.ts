@@ -247,6 +247,7 @@ describe('the export of a user', () => {
     expect(all.actions.map(({ action }: { action: string }) => action).sort()).toEqual([
       'ban.create',
       'reservation.release',
+      'user.export',
     ]);
     expect(all.events.length).toBeGreaterThanOrEqual(5);
     expect(JSON.stringify(all)).not.toContain(other.user);
@@ -261,9 +262,11 @@ describe('the export of a user', () => {
   test('of an unknown user has empty lists', async () => {
     const answer = await operator.call('GET', '/admin/users/nobody-knows/export');
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    const { user_id, exported_at, live, ...lists } = JSON.parse(answer.text);
+    const { user_id, exported_at, live, actions, ...lists } = JSON.parse(answer.text);
     expect([user_id, live]).toEqual(['nobody-knows', { reservations: [], places: [] }]);
     expect(Object.values(lists).every((list) => Array.isArray(list) && list.length === 0)).toBe(true);
+    // The export itself, which is in the audit log.
+    expect(actions).toMatchObject([{ action: 'user.export', actor: 'tester', after: { user_id } }]);
     expect(Date.parse(exported_at)).toBeGreaterThan(0);
   });
 });
