@@ -196,10 +196,13 @@ export function constraintOf(error: pg.DatabaseError): string | undefined {
   return error.constraint?.replace(/^redemptions_c\d+_/, 'redemptions_');
 }
 
+/** Tables whose rows follow from what is written: a violation there is damage of theirs, not a fault of the rows. */
+const DERIVED = new Set(['audit_log', 'audit_chains', 'audit_people', 'redemption_history', 'redemption_links']);
+
 /**
  * Whether Postgres rejected the rows themselves: by a constraint (class 23), or because a value does not fit its column
  * (class 22).
  */
 export function isRefusal(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');
+  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '') && !DERIVED.has(error.table ?? '');
 }

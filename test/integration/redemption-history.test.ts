@@ -97,6 +97,18 @@ test.each([
   expect(await verify(campaign, [report.head])).toEqual({ ...report, kept: [report.head] });
 });
 
+test('a damaged history stops the worker, and voids nothing', async () => {
+  const { campaign } = await liveThrough();
+  const paid = await campaign.take('after');
+  await campaign.confirm(paid, 'pay-9');
+  await sql.query('alter table redemption_links add constraint damaged check (batch < 2) not valid');
+  await expect(store.persist()).rejects.toThrow('damaged');
+  await sql.query('alter table redemption_links drop constraint damaged');
+  await store.persist();
+  expect(await historyOf(campaign, paid)).toMatchObject([{ kind: 'redeemed' }]);
+  expect(await verify(campaign)).toMatchObject({ broken: null });
+});
+
 test('it can only be added to', async () => {
   await liveThrough();
   for (const table of ['redemption_history', 'redemption_links'])
