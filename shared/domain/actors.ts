@@ -2,4 +2,11 @@
  * Names in the audit log for what the service does by itself, and in the history of a reservation for a shopper. No key
  * of an operator may have one of them.
  */
-export const ACTORS = { velocity: 'velocity', clock: 'clock', shopper: 'shopper' } as const;
+export const ACTORS = {
+  velocity: 'velocity',
+  clock: 'clock',
+  shopper: 'shopper',
+  /** What a recovery or a reconciliation restates of a reservation; who did it is lost. */
+  recovery: 'recovery',
+  reconcile: 'reconcile',
+} as const;

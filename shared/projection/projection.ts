@@ -150,7 +150,8 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   };
   const keep = (entry: EntryOf<HistoryKind>, detail: HistoryRow['detail'] = null): void => {
     const { journalId, no, reservation, kind, atMs, by = '' } = entry;
-    const reason = 'reason' in entry ? entry.reason : '';
+    // Of an expiry the kind says it all.
+    const reason = 'reason' in entry && entry.kind !== 'expired' ? entry.reason : '';
     history.push({ journalId, no, reservation, kind, atMs, by, reason, detail });
   };
   const reduce = (entry: EntryOf<'reduced'>): void => {

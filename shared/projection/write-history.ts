@@ -18,11 +18,12 @@ export async function insertHistory(client: Queryable, rows: readonly HistoryRow
        select *, case when salt is not null then sha256(salt || convert_to(reason, 'UTF8')) end as digest from given
      ), batch as (
        select campaign_id, bucket, sha256(convert_to(string_agg(jsonb_build_array(
-           reservation, journal, kind, at, actor, encode(digest, 'hex'), detail)::text, E'\n' order by position), 'UTF8')) as digest
+           reservation, journal, kind, at * 1000, actor, encode(digest, 'hex'), detail)::text, E'\n' order by position), 'UTF8')) as digest
        from entry group by campaign_id, bucket
      ), link as (
        insert into redemption_links (campaign_id, bucket, batch, link)
-       select b.campaign_id, b.bucket, coalesce(l.batch, 0) + 1, sha256(coalesce(l.link, '') || b.digest)
+       select b.campaign_id, b.bucket, greatest(l.batch, (select max(batch) from redemption_history h
+         where h.campaign_id = b.campaign_id and h.bucket = b.bucket), 0) + 1, sha256(coalesce(l.link, '') || b.digest)
        from batch b left join lateral (
          select batch, link from redemption_links where campaign_id = b.campaign_id and bucket = b.bucket
          order by batch desc limit 1) l on true
@@ -44,4 +45,13 @@ export async function insertHistory(client: Queryable, rows: readonly HistoryRow
       rows.map(({ detail }) => (detail === null ? null : JSON.stringify(detail))),
     ],
   );
+}
+
+/** The row of a reservation that is voided in Postgres, because of the entry that Postgres has refused. */
+export function voidedRow(
+  { journalId, no, reservation, atMs }: Pick<HistoryRow, 'journalId' | 'no' | 'reservation' | 'atMs'>,
+  by: string,
+  reason: string,
+): HistoryRow {
+  return { journalId, no, reservation, kind: 'voided', atMs, by, reason, detail: null };
 }

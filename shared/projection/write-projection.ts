@@ -50,7 +50,7 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   await insertTickets(client, batch.newTickets);
   const inserted = await insertRedemptions(client, batch.newRedemptions);
   await writeReductions(client, batch.newRedemptions, 'made');
-  await keepFurtherPayments(client, batch.furtherPayments);
+  const kept = await keepFurtherPayments(client, batch.furtherPayments);
   await closeLines(client, [...batch.closedLines]);
   if (batch.revokedPlaces.length > 0) await markEndedPlaces(client, batch.revokedPlaces);
   await addUnits(client, lowered);
@@ -64,7 +64,13 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   await setBeginnings(client, [...batch.begun]);
   await insertAnswers(client, batch.answers);
   await insertAudit(client, batch.audit);
-  await insertHistory(client, batch.history);
+  // A payment that was restated in a recovery may be known already.
+  await insertHistory(
+    client,
+    batch.history.filter(
+      ({ kind, reservation, detail }) => kind !== 'paid_again' || kept.has(`${reservation} ${detail?.payment_ref}`),
+    ),
+  );
   return inserted === batch.newRedemptions.length;
 }
 
@@ -113,9 +119,13 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
 /**
  * Stores payments after the first one. The first reference that arrives is stored with the reservation. Every other
  * reference is stored separately, whatever the state of the reservation.
+ * @returns those that were not known, as `<reservation> <payment>`
  */
-async function keepFurtherPayments(client: Queryable, payments: Projection['furtherPayments']): Promise<void> {
-  if (payments.length === 0) return;
+async function keepFurtherPayments(
+  client: Queryable,
+  payments: Projection['furtherPayments'],
+): Promise<ReadonlySet<string>> {
+  if (payments.length === 0) return new Set();
   const values = [
     payments.map(({ reservation }) => reservation),
     payments.map(({ payment }) => payment),
@@ -126,23 +136,25 @@ async function keepFurtherPayments(client: Queryable, payments: Projection['furt
     from unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) with ordinality as n(id, payment, at, no, position)
     left join campaigns c on c.no = n.no) n`;
   const itsRow = 'r.campaign_id = n.campaign_id and r.redemption_id = n.id';
-  await client.query(
+  const first = await client.query<{ id: string; payment: string }>(
     `update redemptions r set payment_ref = n.payment
      from (select distinct on (id) id, campaign_id, payment from ${given} order by id, position) n
-     where ${itsRow} and r.payment_ref is null`,
+     where ${itsRow} and r.payment_ref is null returning n.id, n.payment`,
+    values,
+  );
+  const further = await client.query<{ id: string; payment: string }>(
+    `insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+     select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on ${itsRow}
+     where r.payment_ref is distinct from n.payment order by n.position
+     on conflict (reservation_id, payment_ref) do nothing returning reservation_id as id, payment_ref as payment`,
     values,
   );
   const { rows } = await client.query<{ id: string }>(
-    `with kept as (
-       insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
-       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on ${itsRow}
-       where r.payment_ref is distinct from n.payment order by n.position
-       on conflict (reservation_id, payment_ref) do nothing
-     )
-     select n.id from ${given} where not exists (select 1 from redemptions r where ${itsRow})`,
+    `select n.id from ${given} where not exists (select 1 from redemptions r where ${itsRow})`,
     values,
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+  return new Set([...first.rows, ...further.rows].map(({ id, payment }) => `${id} ${payment}`));
 }
 
 async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): Promise<void> {

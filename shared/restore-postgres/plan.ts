@@ -1,4 +1,5 @@
 import type { JournalEntry } from '../contracts/journal.js';
+import { ACTORS } from '../domain/actors.js';
 import { madeAtMs, type ReservationId, type UserId } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
 import { isPseudonym } from '../postgres/erasures.js';
@@ -104,6 +105,7 @@ export function missingEntries(
 ): JournalEntry[] {
   const { state, dueMs, slot } = record;
   const base = { journalId: '', no: campaign.no, reservation: id, trace: '' };
+  const by = ACTORS.reconcile;
   const entries: JournalEntry[] = [];
   const paidAtOnce = dueMs === 0;
   if (!row) {
@@ -127,7 +129,7 @@ export function missingEntries(
       stacking: null,
     });
   }
-  const at = { ...base, atMs: nowMs };
+  const at = { ...base, atMs: nowMs, by };
   if (isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });
   const reductions = row === null || record.qty < row.qty ? reductionsOf(record, row) : [];
   const ofReductions = (wasReleased: boolean): JournalEntry[] =>

@@ -178,7 +178,9 @@ export class Repair {
   async #writeChanges(plan: CampaignPlan, which: (change: Change) => boolean): Promise<void> {
     for (const some of chunks(plan.changes.filter(which))) {
       const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, this.#nowMs));
-      await writeProjection(this.client, projectEntries(entries));
+      // `#fillIn` writes the history of what the journal still has.
+      const { history } = projectEntries(this.backlog.without(entries));
+      await writeProjection(this.client, { ...projectEntries(entries), history });
     }
   }
 

@@ -32,6 +32,13 @@ export class RestoredRows {
        from unnest($1::uuid[], $2::text[]) as n(id, pseudonym) where r.redemption_id = n.id`,
       [erased.map(({ id }) => id), erased.map(({ pseudonym }) => pseudonym)],
     );
+    await this.client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
+    await this.client.query(
+      `update redemption_history h set reason = null, reason_salt = null from redemptions r
+       where r.redemption_id = any($1::uuid[]) and h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id
+         and h.reason_salt is not null`,
+      [erased.map(({ id }) => id)],
+    );
   }
 
   async ticketsByNumber(campaignId: string, lineNos: readonly number[]): Promise<SnapshotTicket[]> {

@@ -6,6 +6,7 @@ import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { voidedEvent } from '../../shared/projection/events-of-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
+import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
 import { Judged, type JudgedDeps, takesUnits } from './judged.js';
 
 /** Another row uses the user's allowance or order. The unit exists, and goes to the next user. */
@@ -68,6 +69,8 @@ export class RefusedEntries {
       if (entry.kind === 'reserved') await redemptions.void(client, entry, constraint);
       else await redemptions.voidExisting(client, entry.reservation, constraint);
       await insertEvents(client, [voidedEvent(entry.no, entry.reservation, constraint)]);
+      // Redis journals what it voids.
+      if (outcome.kind !== 'voided') await insertHistory(client, [voidedRow(entry, '', constraint)]);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       await client.query('rollback to savepoint voided');

@@ -1,4 +1,5 @@
 import type { EntryOf, JournalEntry } from '../../shared/contracts/journal.js';
+import { ACTORS } from '../../shared/domain/actors.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
 import type { RecordState } from '../../shared/sale/reservation-record.js';
@@ -88,7 +89,7 @@ export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
 function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const { journalId, no, atMs, reservation, of } = fact;
   const { state, qty, dueMs, slot, reduced } = of.record;
-  const about = { journalId, no, atMs, reservation, trace: '' };
+  const about = { journalId, no, atMs, reservation, by: ACTORS.recovery, trace: '' };
   const entries: JournalEntry[] = [];
   let { status } = row;
   if (state === 'voided') return isActive(row, atMs) ? [{ kind: 'voided', ...about, reason: VOIDED_IN_REDIS }] : [];

@@ -132,7 +132,10 @@ describe('adaptEntries', () => {
     expect(adapt([extended(8_000, 19_000)], known('reserved', 1_000, 19_000)).kinds).toEqual([]);
     expect(adapt([extended(8_000, 19_000)], known('released', 8_500, 9_000)).kinds).toEqual([]);
     const { entries } = adapt([extended(8_000, 19_000, 'reserved|ann|1|1|19000|0|order-1|')], nothingKnown());
-    expect(entries).toMatchObject([{ kind: 'reserved', dueMs: 19_000 }]);
+    expect(entries).toMatchObject([
+      { kind: 'reserved', dueMs: 19_000 },
+      { kind: 'extended', dueMs: 19_000 },
+    ]);
     expect(adapt([extended(8_000, 19_000)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
   });
 

@@ -157,7 +157,7 @@ function adaptExtended(
     // The record has the new deadline.
     const reserved = reservationBehind(entry, raw);
     if (!reserved) return 'Postgres has no such reservation';
-    entries.push(reserved);
+    entries.push(reserved, entry);
     remember(known, reserved);
   } else if (row.status === 'reserved' && row.dueMs < entry.dueMs) {
     row.dueMs = entry.dueMs;

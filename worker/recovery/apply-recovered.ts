@@ -1,4 +1,5 @@
 import type { RawEntry } from '../../shared/contracts/journal.js';
+import { ACTORS } from '../../shared/domain/actors.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -11,6 +12,7 @@ import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/projection/ev
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
+import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
@@ -163,6 +165,7 @@ async function voidReservation(
   } else if (entry.kind === 'redeemed') await redemptions.voidExisting(client, entry.reservation, reason);
   else return false;
   await insertEvents(client, [voidedEvent(entry.no, entry.reservation, reason)]);
+  await insertHistory(client, [voidedRow(entry, ACTORS.recovery, reason)]);
   metrics.voided.inc({ constraint: reason });
   log.error(
     { reservation: entry.reservation, constraint: reason },
