@@ -51,7 +51,7 @@ export const OPERATORS = `
     after jsonb,
     request_id text,
     chain text not null default 'operator',
-    chain_no bigint not null,
+    chain_no bigint not null check (chain_no >= 1),
     people bytea,
     link bytea not null,
     unique (chain, chain_no),

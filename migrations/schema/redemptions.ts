@@ -264,7 +264,7 @@ export const REDEMPTIONS = `
   create table redemption_links (
     campaign_id uuid not null references campaigns,
     bucket smallint not null,
-    batch bigint not null,
+    batch bigint not null check (batch >= 1),
     link bytea not null,
     primary key (campaign_id, bucket, batch)
   );
@@ -272,7 +272,7 @@ export const REDEMPTIONS = `
   create table redemption_history (
     campaign_id uuid not null,
     bucket smallint not null,
-    batch bigint not null,
+    batch bigint not null check (batch >= 1),
     position integer not null,
     reservation_id uuid not null,
     journal_id text not null,
@@ -283,10 +283,11 @@ export const REDEMPTIONS = `
     reason_salt bytea,
     reason_digest bytea,
     detail jsonb,
-    primary key (campaign_id, bucket, batch, position)
+    primary key (campaign_id, bucket, batch, position),
+    check (bucket = redemption_bucket(reservation_id))
   );
   comment on table redemption_history is 'each change of a reservation after it was made; the row of the reservation is its first state';
-  comment on column redemption_history.actor is 'shopper, a payment provider, or the name of a key or an operator; empty = the service itself';
+  comment on column redemption_history.actor is 'shopper, a payment provider, the name of a key or an operator, or what restated it; empty = the service itself';
   comment on column redemption_history.reason_salt is 'an erasure removes it with the reason, so that the digest says nothing about the reason';
   create index redemption_history_by_reservation on redemption_history (campaign_id, reservation_id);
   create function redemption_history_is_append_only() returns trigger language plpgsql as $$

@@ -10,7 +10,8 @@ import { lineOfEntry, lineOfHistory, lineOfReport } from './words.js';
 /** `npm run audit`: see scripts/audit.mjs for its arguments. */
 const STATEMENT_MS = 600_000;
 
-const UP_TO_HEAD = 'Nothing up to the kept heads was changed or removed.';
+const UP_TO_HEAD =
+  'Nothing up to the kept heads was changed, and nothing removed but what AUDIT_KEEP_DAYS has removed above.';
 const WITHOUT_HEAD =
   'The chains fit together. Keep the heads where the people with rights over the database have none: with --head they show ' +
   'later that nothing up to them was changed or removed. Without them, a person could have computed the chains anew.';
@@ -68,7 +69,7 @@ async function run(): Promise<boolean> {
   const missing = kept.filter((head) => !reports.some((report) => report.kept.includes(head)));
   for (const head of missing)
     print(
-      `MISSING  no chain has the head ${head}: entries were removed or changed, or it is older than AUDIT_KEEP_DAYS`,
+      `MISSING  no chain has the head ${head}: entries were removed or changed, or it is of another chain, from before a restore or failover of Postgres, or older than AUDIT_KEEP_DAYS`,
     );
   const isWhole = reports.every(({ broken }) => broken === null) && missing.length === 0;
   if (reports.length === 0) print('There are no entries.');

@@ -61,7 +61,7 @@ const ENTRIES = `select a.audit_id, a.chain_no, a.link, a.people, p.salt, a.at, 
       a.campaign_id, ${REST('a.before')}, ${REST('a.after')}, a.request_id, encode(a.people, 'hex'))::text as text,
     jsonb_build_array(${PEOPLE('a.before')}, ${PEOPLE('a.after')})::text as people_text
   from audit_log a left join audit_people p using (audit_id)
-  where a.chain = $1 and a.chain_no > $2 order by a.chain_no limit $3`;
+  where a.chain = $1 and a.chain_no >= $2 order by a.chain_no limit $3`;
 const LOWEST = '-9223372036854775808';
 
 const digest = (...parts: readonly (Buffer | string)[]): Buffer => {
@@ -105,6 +105,8 @@ export class AuditChains {
       return await this.database.transaction(async (client) => {
         // The entries as of one moment.
         await client.query('set transaction isolation level repeatable read, read only');
+        // A reader of what is printed may take its time.
+        await client.query('set local idle_in_transaction_session_timeout = 0');
         return reader.read(client);
       });
     } catch (error) {
@@ -142,7 +144,7 @@ class ChainReader {
       [chain],
     );
     this.#anchor = await anchorOf(client, chain);
-    for (let from = LOWEST; ; from = String(this.#no)) {
+    for (let from = LOWEST; ; from = String(this.#no + 1)) {
       const { rows: page } = await client.query<Row>(ENTRIES, [chain, from, PAGE]);
       for (const row of page) {
         const why = this.#next(row);

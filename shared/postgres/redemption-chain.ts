@@ -57,6 +57,8 @@ export class RedemptionChains {
     return this.database.transaction(async (client) => {
       // The rows as of one moment.
       await client.query('set transaction isolation level repeatable read, read only');
+      // A reader of what is printed may take its time.
+      await client.query('set local idle_in_transaction_session_timeout = 0');
       let previous: Buffer = Buffer.alloc(0);
       let batch = 0;
       const report = { bucket, entries: 0, erased: 0, kept: [] as string[] };
@@ -106,7 +108,7 @@ async function linksAfter(client: Queryable, campaign: string, bucket: number, b
 async function rowsOf(client: Queryable, campaign: string, bucket: number, after: number, last: number | null) {
   const { rows } = await client.query<Row>(
     `select batch, reservation_id, reason, reason_salt as salt, reason_digest as digest,
-       jsonb_build_array(reservation_id, journal_id, kind, (extract(epoch from at) * 1000)::bigint, actor,
+       jsonb_build_array(reservation_id, journal_id, kind, (extract(epoch from at) * 1000000)::bigint, actor,
          encode(reason_digest, 'hex'), detail)::text as text
      from redemption_history where campaign_id = $1 and bucket = $2 and batch > $3 and ($4::bigint is null or batch <= $4)
      order by batch, position`,

@@ -84,7 +84,7 @@ test.each([
     { ...none, kind: 'reduced', actor: 'shopper', detail: { qty_before: 3, qty: 1, ending: 'released' } },
   ]);
   expect(await historyOf(campaign, ids.late)).toEqual([
-    { ...none, kind: 'expired', reason: 'deadline' },
+    { ...none, kind: 'expired' },
     { ...none, kind: 'redeemed', detail: { payment_ref: 'pay-3', reacquired: true } },
   ]);
   expect(await historyOf(campaign, ids.voided)).toEqual([{ ...none, kind: 'voided', reason: 'a_reason' }]);
@@ -95,6 +95,16 @@ test.each([
   // Nothing new is nothing written.
   await store.persist();
   expect(await verify(campaign, [report.head])).toEqual({ ...report, kept: [report.head] });
+});
+
+test.each([
+  ['before the first batch', '0, 0'],
+  ['in a bucket that is not that of the reservation', '5, 1'],
+])('no row can be made up %s', async (_, place) => {
+  const { campaign } = await liveThrough();
+  const insert = `insert into redemption_history (campaign_id, bucket, batch, position, reservation_id, journal_id, kind, at, actor)
+    values ($1, ${place}, 1, '00000000-0000-0000-0000-000000000000', '1-1', 'redeemed', now(), '')`;
+  await expect(sql.query(insert, [campaign.terms.id])).rejects.toThrow('violates check constraint');
 });
 
 test('a damaged history stops the worker, and voids nothing', async () => {
@@ -120,11 +130,11 @@ describe('a row that is changed by hand is found', () => {
   const change = (set: string) => `update redemption_history set ${set} where campaign_id = $1 and kind = 'released'`;
   test.each([
     ['its actor', change(`actor = 'another'`)],
-    ['its time', change(`at = at + interval '1 millisecond'`)],
+    ['its time', change(`at = at + interval '1 microsecond'`)],
     ['its kind', change(`kind = 'expired'`)],
     ['its reason', change(`reason = 'another'`)],
     ['its reason, without a salt', change(`reason = 'another', reason_salt = null`)],
-    ['its reservation', change('reservation_id = gen_random_uuid()')],
+    ['its reservation', change(`reservation_id = '00000000-0000-0000-0000-000000000000'`)],
     ['what changed', change(`detail = '{"qty": 2}'`)],
     [
       'its order',
@@ -134,12 +144,12 @@ describe('a row that is changed by hand is found', () => {
     [
       'made up',
       `insert into redemption_history (campaign_id, bucket, batch, position, reservation_id, journal_id, kind, at, actor)
-       values ($1, 0, 1, 1000, gen_random_uuid(), '1-1', 'redeemed', now(), '')`,
+       values ($1, 0, 1, 1000, '00000000-0000-0000-0000-000000000000', '1-1', 'redeemed', now(), '')`,
     ],
     [
       'made up behind the last',
       `insert into redemption_history (campaign_id, bucket, batch, position, reservation_id, journal_id, kind, at, actor)
-       values ($1, 0, 1000, 1, gen_random_uuid(), '1-1', 'redeemed', now(), '')`,
+       values ($1, 0, 1000, 1, '00000000-0000-0000-0000-000000000000', '1-1', 'redeemed', now(), '')`,
     ],
     ['its link', `update redemption_links set link = sha256('x') where campaign_id = $1`],
     ['all links', 'delete from redemption_links where campaign_id = $1'],
