@@ -89,7 +89,7 @@ export function auditRoute({ database, apiKeys }: { database: Database; apiKeys:
         to: to === undefined ? null : new Date(to),
       };
       if (reservation_id !== undefined) {
-        const history = await findReservationHistory(database, reservation_id);
+        const history = await findReservationHistory(database, reservation_id.toLowerCase());
         return call.reply(200, history.map(view), [], { next_cursor: null });
       }
       const rows = await findAudit(database, filter, limit, cursor ?? null);

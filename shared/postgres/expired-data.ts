@@ -76,9 +76,9 @@ export class ExpiredData {
   async pruneAudit(days: number, limit: number): Promise<number> {
     const { rows } = await this.database.query<{ chain: string }>(
       `select c.chain from audit_chains c cross join lateral (
-         select at from audit_log a where a.chain = c.chain order by a.chain_no limit 1) first
+         select at from audit_log a where a.chain = c.chain and a.action <> $2 order by a.chain_no limit 1) first
        where first.at < now() - make_interval(days => $1) order by first.at`,
-      [days],
+      [days, EXPIRED],
     );
     let deleted = 0;
     for (const { chain } of rows) {

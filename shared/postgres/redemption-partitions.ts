@@ -1,5 +1,5 @@
 import type { StoredCampaign } from './campaigns.js';
-import type { Database } from './pool.js';
+import type { Database, Queryable } from './pool.js';
 
 /** How long a change of partitions waits for running statements. Meanwhile, later statements wait behind it. */
 const LOCK_LIMIT_MS = 2_000;
@@ -91,11 +91,13 @@ export class RedemptionPartitions {
     }
     await this.database.transaction(async (client) => {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
-      // First, because it may wait for an operator, and the journal must not.
+      // First, because it may wait for an operator, and the journal must not. As operators do: the campaign, then its entry.
+      await client.query('select 1 from campaigns where campaign_id = $1 for no key update', [campaign.id]);
+      const heads = await headsOf(client, campaign.id);
       await client.query(
         `insert into audit_log (at, actor, action, campaign_id, before, request_id)
          values (now(), $1, 'campaign.drop_redemptions', $2, $3, '')`,
-        [actor, campaign.id, JSON.stringify({ reservations: campaign.reservations, bytes: partition.bytes })],
+        [actor, campaign.id, JSON.stringify({ reservations: campaign.reservations, bytes: partition.bytes, ...heads })],
       );
       await client.query('select 1 from journal_cursor for update');
       const pending = await client.query('select 1 from sale_minutes_pending where campaign_id = $1', [campaign.id]);
@@ -109,6 +111,12 @@ export class RedemptionPartitions {
         [campaign.id],
       );
       if (rows.length === 0) throw new PartitionRefused('The campaign is not closed any more.');
+      // Nothing finds the reasons of a user any more, so they go with the reservations. The rest of the history stays.
+      await client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
+      await client.query(
+        'update redemption_history set reason = null, reason_salt = null where campaign_id = $1 and reason_salt is not null',
+        [campaign.id],
+      );
       await client.query(`drop table ${partition.name}`);
     });
   }
@@ -120,4 +128,14 @@ export class RedemptionPartitions {
       for (const statement of statements) await client.query(statement);
     });
   }
+}
+
+/** The last link of the history in each bucket of a campaign, for the audit log. */
+async function headsOf(client: Queryable, campaign: string): Promise<{ history?: Record<string, string> }> {
+  const { rows } = await client.query<{ bucket: number; link: string }>(
+    `select distinct on (bucket) bucket, encode(link, 'hex') as link from redemption_links
+     where campaign_id = $1 order by bucket, batch desc`,
+    [campaign],
+  );
+  return rows.length > 0 ? { history: Object.fromEntries(rows.map(({ bucket, link }) => [bucket, link])) } : {};
 }

@@ -63,5 +63,6 @@ export async function findReservationHistory(database: Database, reservation: st
     after: { status: made.is_free ? 'redeemed' : 'reserved', order_id: made.order_id },
   };
   const all = [...(beginning ? [beginning] : []), ...states, ...actions.rows];
-  return all.sort((a, b) => b.at.getTime() - a.at.getTime());
+  // Stable, so that changes of the same time stay in their order.
+  return all.sort((a, b) => a.at.getTime() - b.at.getTime()).reverse();
 }

@@ -32,6 +32,9 @@ const SECTIONS: Record<string, string> = {
         select * from audit_log where after ? 'user_id' and after ->> 'user_id' = $1
         union select * from audit_log
           where coalesce(after, before) ->> 'kind' = 'user' and coalesce(after, before) ->> 'subject' = $1) a`,
+  changes: `select h.reservation_id || ' ' || lpad(h.batch::text, 12, '0') || ' ' || lpad(h.position::text, 9, '0') as key,
+      h.reservation_id, h.at, h.kind, h.actor, h.reason, h.detail from ${OF_REDEMPTIONS} r
+      join redemption_history h on h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id`,
   payment_events: `select e.provider || ' ' || e.event_id as key, e.* from ${OF_REDEMPTIONS} r
       join payment_events e on e.reservation_id = r.redemption_id`,
   further_payments: `select d.reservation_id || ' ' || d.payment_ref as key, d.* from ${OF_REDEMPTIONS} r
