@@ -187,6 +187,10 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   const { codes } = await openCodes(us, 3);
   const [used = '', unused = '', third = ''] = codes;
   expect((await redeem(eu, fields(used))).status).toBe(201);
+  // The response waits for Redis alone, and the worker may end before it has written the last entries.
+  const written = () =>
+    us.stage.query('select 1 from redemptions r join codes c using (campaign_id, code_no) where c.code = $1', [used]);
+  await until('it is in Postgres', async () => (await written()).length > 0);
   // The region is lost; its Postgres is restored elsewhere, with nothing of Redis.
   await Promise.all([us.stage.workers.at(-1)!.stop(), us.stage.apis.at(-1)!.stop()]);
   await us.stage.postgres.stop();
