@@ -196,7 +196,7 @@ export function constraintOf(error: pg.DatabaseError): string | undefined {
   return error.constraint?.replace(/^redemptions_c\d+_/, 'redemptions_');
 }
 
-/** Tables whose rows follow from what is written: a violation there is damage of theirs, and no fault of what is new. */
+/** Tables whose rows follow from what is written: a violation there is damage of theirs, not a fault of what is new. */
 const DERIVED = new Set(['audit_log', 'audit_chains', 'audit_people', 'redemption_history', 'redemption_links']);
 
 /**

@@ -91,7 +91,7 @@ export class RedemptionPartitions {
     }
     await this.database.transaction(async (client) => {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
-      // First, because it may wait for an operator, and the journal must not. As operators do: the campaign, then its entry.
+      // First, because it may wait for an operator, and the journal must not. Operators lock in the same order.
       await client.query('select 1 from campaigns where campaign_id = $1 for no key update', [campaign.id]);
       const heads = await headsOf(client, campaign.id);
       await client.query(
