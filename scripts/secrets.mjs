@@ -13,7 +13,7 @@ const RECIPES = {
   SERVICE_API_KEYS: () => `payments:${word()}`,
   ATTESTATION_KEYS: () => `a1:${key()}`,
   TICKET_KEYS: () => `t1:${key()}`,
-  CHECKOUT_URL_KEYS: () => `c1:${key()}`,
+  PAY_LINK_KEYS: () => `c1:${key()}`,
   REDIS_PASSWORD: word,
   POSTGRES_PASSWORD: word,
 };

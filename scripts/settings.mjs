@@ -9,7 +9,7 @@ const KEY_NAMES = /** @type {const} */ ([
   'SERVICE_API_KEYS',
   'ATTESTATION_KEYS',
   'TICKET_KEYS',
-  'CHECKOUT_URL_KEYS',
+  'PAY_LINK_KEYS',
 ]);
 
 /**

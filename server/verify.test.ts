@@ -1,9 +1,9 @@
 import { createSecretKey } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { CheckoutLinks } from '../api/claim/checkout-links.js';
+import { PayLinks } from '../api/claim/pay-links.js';
 import type { CampaignPolicy } from '../shared/domain/campaign-policy.js';
-import { verifyCheckoutUrl, verifyWebhook } from './verify.js';
+import { verifyPayLink, verifyWebhook } from './verify.js';
 
 const OLD = Buffer.alloc(32, 1);
 const NEW = Buffer.alloc(32, 2);
@@ -11,11 +11,12 @@ const KEYS = `c2:${NEW.toString('base64')},c1:${OLD.toString('base64')}`;
 const EXPIRES = new Date('2031-01-01T00:05:00.000Z');
 const BEFORE = new Date('2031-01-01T00:04:59.000Z');
 const TEMPLATE =
-  'https://shop.example/pay/{product_id}?order={order_id}&id={reservation_id}&u={user_id}&n={qty}&until={expires_at}&sig={signature}#pay';
+  'https://shop.example/pay/{product_id}?order={order_id}&id={reservation_id}&u={user_id}&n={qty}&until={expires_at}&sig={signature}';
 
 function linkOf(template: string, key: Buffer = NEW, id = 'c2', qty = 2): string | null {
   const policies = { of: () => ({ checkoutUrl: template }) as CampaignPolicy };
-  return new CheckoutLinks(policies, [{ id, key: createSecretKey(key) }]).linkOf({
+  const terms = { version: async () => null };
+  return new PayLinks(policies, terms, [{ id, key: createSecretKey(key) }]).linkOf({
     product: 'sale:1',
     user: 'ann@example.com',
     reservationId: '0190-r',
@@ -25,15 +26,15 @@ function linkOf(template: string, key: Buffer = NEW, id = 'c2', qty = 2): string
   });
 }
 
-describe('verifyCheckoutUrl', () => {
+describe('verifyPayLink', () => {
   it('accepts a link as it was made, its path alone, and another origin', () => {
     const link = String(linkOf(TEMPLATE));
     expect(link).toMatch(
-      /^https:\/\/shop\.example\/pay\/sale%3A1\?order=ord_1&id=0190-r&u=ann%40example\.com&n=2&until=2031-01-01T00%3A05%3A00\.000Z&sig=v1\.c2\.1924992300\.[\w-]{43}#pay$/,
+      /^https:\/\/shop\.example\/pay\/sale%3A1\?order=ord_1&id=0190-r&u=ann%40example\.com&n=2&until=2031-01-01T00%3A05%3A00\.000Z&sig=v1\.c2\.1924992300\.[\w-]{43}$/,
     );
     const path = link.slice('https://shop.example'.length);
     for (const url of [link, path, `http://127.0.0.1:3000${path}`])
-      expect(verifyCheckoutUrl(url, KEYS, BEFORE)).toEqual({ valid: true, expiresAt: EXPIRES });
+      expect(verifyPayLink(url, KEYS, BEFORE)).toEqual({ valid: true, expiresAt: EXPIRES });
   });
 
   it('rejects a link with any other value, another order of values, or a second signature', () => {
@@ -48,24 +49,24 @@ describe('verifyCheckoutUrl', () => {
       `${link}&order=ord_2`,
     ];
     for (const url of changed)
-      expect(verifyCheckoutUrl(url, KEYS, BEFORE)).toEqual({ valid: false, reason: 'wrong_signature' });
+      expect(verifyPayLink(url, KEYS, BEFORE)).toEqual({ valid: false, reason: 'wrong_signature' });
     const [signature] = /v1\.[\w.-]+/.exec(link) ?? [];
     for (const url of [`${link}&sig=${signature}`, 'https://shop.example/pay', ''])
-      expect(verifyCheckoutUrl(url, KEYS, BEFORE)).toEqual({ valid: false, reason: 'malformed' });
+      expect(verifyPayLink(url, KEYS, BEFORE)).toEqual({ valid: false, reason: 'malformed' });
   });
 
   it('rejects an expired link, and accepts the links of an earlier key until it is removed', () => {
-    expect(verifyCheckoutUrl(String(linkOf(TEMPLATE)), KEYS, EXPIRES)).toEqual({ valid: false, reason: 'expired' });
+    expect(verifyPayLink(String(linkOf(TEMPLATE)), KEYS, EXPIRES)).toEqual({ valid: false, reason: 'expired' });
     const old = String(linkOf(TEMPLATE, OLD, 'c1'));
-    expect(verifyCheckoutUrl(old, KEYS, BEFORE).valid).toBe(true);
-    expect(verifyCheckoutUrl(old, `c2:${NEW.toString('base64')}`, BEFORE)).toEqual({
+    expect(verifyPayLink(old, KEYS, BEFORE).valid).toBe(true);
+    expect(verifyPayLink(old, `c2:${NEW.toString('base64')}`, BEFORE)).toEqual({
       valid: false,
       reason: 'unknown_key',
     });
   });
 });
 
-describe('CheckoutLinks', () => {
+describe('PayLinks', () => {
   it('makes no link without a value that the template needs', () => {
     expect(linkOf('https://shop.example/pay?n={qty}', NEW, 'c2', Number.NaN)).toBeNull();
     expect(linkOf('https://shop.example/pay?o={order_id}', NEW, 'c2', Number.NaN)).toBe(

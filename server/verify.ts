@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-export type CheckoutUrlCheck =
+export type PayLinkCheck =
   | { valid: true; expiresAt: Date }
   | { valid: false; reason: 'malformed' | 'unknown_key' | 'wrong_signature' | 'expired' };
 
@@ -10,10 +10,10 @@ const SIGNATURE = /v1\.([A-Za-z0-9_-]{1,16})\.(\d{1,12})\.([A-Za-z0-9_-]{43})/g;
  * Verifies the link by which a shopper arrived to pay. The signature covers path, query and fragment, so every value in
  * them is genuine if the link is valid. The origin is not covered.
  * @param url the link, or its path and query as Node has them in `req.url`
- * @param keys CHECKOUT_URL_KEYS of the server: comma-separated `kid:base64`
+ * @param keys PAY_LINK_KEYS of the server: comma-separated `kid:base64`
  * @param now for tests
  */
-export function verifyCheckoutUrl(url: string, keys: string, now: Date = new Date()): CheckoutUrlCheck {
+export function verifyPayLink(url: string, keys: string, now: Date = new Date()): PayLinkCheck {
   const path = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const found = [...path.matchAll(SIGNATURE)];
   const [signature, kid, seconds, mac] = found[0] ?? [];

@@ -14,7 +14,7 @@ import { tokenRoutes } from './token.route.js';
 export function checkoutModule(
   { config, clock, metrics, log }: Core,
   { auth, limits, attestation, abuse, attemptRate }: Guards,
-  { claim, codeTexts, terms, checkoutLinks }: Claims,
+  { claim, codeTexts, terms, payLinks }: Claims,
 ): Route[] {
   const { policies, loadShedder, tokenQuota } = limits;
   const { blocklist, riskGate } = abuse;
@@ -38,7 +38,7 @@ export function checkoutModule(
     }),
     checkoutRoute({
       loadShedder,
-      checkout: new Checkout(claim, codeTexts, terms, checkoutLinks),
+      checkout: new Checkout(claim, codeTexts, terms, payLinks),
       attestation: attestation.tokens,
       blocklist,
       riskGate,

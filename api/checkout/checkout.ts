@@ -1,9 +1,9 @@
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
-import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
+import type { PayLinks } from '../claim/pay-links.js';
 import type { Claimed } from '../claim/send-claim.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import type { CompletedData } from './checkout.contract.js';
@@ -19,7 +19,7 @@ export class Checkout {
     readonly claim: Claim,
     readonly codes: CodeTexts,
     readonly terms: Pick<TermsCache, 'inForce'>,
-    readonly links: CheckoutLinks,
+    readonly links: PayLinks,
   ) {}
 
   get limits(): ClaimLimits {
@@ -35,17 +35,17 @@ export class Checkout {
     const { replayed, promise, quotaLeft } = await this.#claim(request, policy, attributes);
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
-    if (policy.checkoutUrl !== null) {
-      const qty = replayed ? await this.claim.qtyOf(request, promise.reservationId) : request.qty;
-      Object.assign(data, checkoutUrlField(this.#linkOf(request, qty, promise)));
+    if (promise.linkMark !== '') {
+      const link = await this.#linkOf(request, promise, replayed);
+      if (link !== null) data.checkout_url = link;
     }
     if (promise.code !== null) data.code = await this.codes.textOf(promise.campaignNo, promise.code);
     return { replayed, quotaLeft, answer: { status: 200, data } };
   }
 
-  #linkOf({ product, user }: ClaimRequest, qty: number, unit: HeldUnit): string | null {
+  #linkOf({ product, user, qty }: ClaimRequest, unit: HeldUnit, replayed: boolean) {
     const { reservationId, orderId, expiresAtMs } = unit;
-    return this.links.linkOf({ product, user, qty, reservationId, orderId, expiresAtMs });
+    return this.links.sameLinkOf({ product, user, qty, reservationId, orderId, expiresAtMs }, unit, replayed);
   }
 
   #claim(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {
@@ -53,7 +53,7 @@ export class Checkout {
       policy.audience === null ? NO_AUDIENCE : policy,
       attributes,
       async (version, before) => (await this.terms.inForce(request.product, version)) ?? before,
-      (_, judged) => this.claim.run(request, judged),
+      (_, judged) => this.claim.run(request, judged, this.links.markOf(request.product)),
     );
   }
 }

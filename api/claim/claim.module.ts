@@ -7,10 +7,10 @@ import { Shards } from '../../shared/shards/shards.js';
 import type { ApiShard, Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
-import { CheckoutLinks } from './checkout-links.js';
 import { Claim } from './claim.js';
 import { CodeTexts } from './code-texts.js';
 import { CommittedClaims } from './committed-claims.js';
+import { PayLinks } from './pay-links.js';
 import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
 import { TermsNotifications } from './terms-notifications.js';
@@ -23,7 +23,7 @@ export type Claims = {
   terms: TermsCache;
   termsNotifications: TermsNotifications;
   codeTexts: CodeTexts;
-  checkoutLinks: CheckoutLinks;
+  payLinks: PayLinks;
 };
 
 export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>): Claims {
@@ -73,7 +73,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     terms,
     termsNotifications,
     codeTexts: new CodeTexts(new CodesTable(database), reads),
-    checkoutLinks: new CheckoutLinks(policies, config.checkoutUrlKeys),
+    payLinks: new PayLinks(policies, terms, config.payLinkKeys),
   };
 }
 

@@ -74,6 +74,8 @@ export type HeldUnit = {
   code: number | null;
   /** Version of the terms under which the reservation was made. */
   terms: number;
+  /** What the first response remembered of its link to pay (`PayLinks.markOf`); "" = it had none. */
+  linkMark: string;
 };
 export type Place = { kind: 'place'; data: PlaceData };
 
@@ -137,12 +139,13 @@ export class Claim {
    * Claims a unit or a place.
    * @param terms version of the terms that the audience was evaluated for, in the form of `ReserveInput.terms`. It is a
    *   separate parameter because copying the request to add a field costs as much as parsing its body
+   * @param linkMark of the link to pay (`PayLinks.markOf`). It is remembered for replays
    * @throws Problem for every refusal
    * @throws TermsChanged if the version is outdated, see judgedClaim
    * @throws EngineUnavailable if Redis did not reply; a retry with the same key gets the outcome
    */
-  async run(request: ClaimRequest, terms: number): Promise<ClaimResult> {
-    const ticketKey = this.tickets.signingKeyId;
+  async run(request: ClaimRequest, terms: number, linkMark = ''): Promise<ClaimResult> {
+    const ticketKey = keysOfResponse(this.tickets.signingKeyId, linkMark);
     const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
     const reservationPrefix = newReservationPrefix();
     const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
@@ -188,7 +191,7 @@ export class Claim {
         if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome, bucket);
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
-        const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, ticketKey);
+        const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, this.tickets.signingKeyId);
         return first(this.#place(outcome, ticket), outcome.quotaLeft);
       }
       case 'replayed': {
@@ -203,7 +206,7 @@ export class Claim {
           const ticket =
             signer === null || reservationId === null
               ? null
-              : this.tickets.sign(outcome.no, user, reservationId, signer);
+              : this.tickets.sign(outcome.no, user, reservationId, ticketKeyIn(signer));
           return replay(this.#place(remembered, ticket));
         }
         return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));
@@ -213,18 +216,6 @@ export class Claim {
       default:
         throw this.#refusal(outcome, caller);
     }
-  }
-
-  /**
-   * Returns the units that a replayed reservation has now, because some may have been given back since the first
-   * response. A reservation of one unit is not read: it cannot give back a part.
-   * @returns NaN = unknown: Redis no longer has the reservation
-   * @throws EngineUnavailable if Redis did not reply
-   */
-  async qtyOf({ product, user, qty }: ClaimRequest, reservationId: string): Promise<number> {
-    if (qty === 1) return qty;
-    const { reader } = this.sales.of(product, this.sales.bucketOf(product, user));
-    return (await reader.reservationsById(product, [reservationId])).get(reservationId)?.qty ?? Number.NaN;
   }
 
   /** Runs the script and uncounts the request if it got no promise. */
@@ -267,7 +258,7 @@ export class Claim {
   #held(
     answer: Omit<Extract<IdempotencyRecord, { kind: 'completed' }>, 'kind' | 'ticketKey' | 'durability'>,
     durability: Durability,
-    ticketKey: string,
+    keys: string,
     user: UserId,
   ): HeldUnit {
     const { reservationId, orderId, dueMs, code, terms } = answer;
@@ -278,11 +269,12 @@ export class Claim {
       orderId,
       payBefore: timeOrNull(dueMs),
       expiresAtMs: dueMs,
-      ticket: this.tickets.sign(campaignNo, user, reservationId, ticketKey),
+      ticket: this.tickets.sign(campaignNo, user, reservationId, ticketKeyIn(keys)),
       durability,
       campaignNo,
       code,
       terms,
+      linkMark: linkMarkIn(keys),
     };
   }
 
@@ -347,3 +339,9 @@ function first(promise: HeldUnit | Place, quotaLeft: number): ClaimResult {
 function replay(promise: HeldUnit | Place): ClaimResult {
   return { replayed: true, promise, quotaLeft: null };
 }
+
+/** What a record stores as `ticket_key`: the key of the ticket, and behind a point the mark of the link to pay. */
+const keysOfResponse = (ticketKey: string, linkMark: string) =>
+  linkMark === '' ? ticketKey : `${ticketKey}.${linkMark}`;
+const ticketKeyIn = (keys: string) => keys.split('.')[0] ?? '';
+const linkMarkIn = (keys: string) => keys.split('.')[1] ?? '';

@@ -56,7 +56,8 @@ function unknownDetail(name: string, known: readonly string[]): string {
   return `Unknown field \`${shown}\`.${nearest && nearest !== name ? ` Did you mean \`${nearest}\`?` : ''}`;
 }
 
-function nearestName(name: string, known: readonly string[]): string | null {
+/** Returns the known name that is most like a misspelled one; null = none is. */
+export function nearestName(name: string, known: readonly string[]): string | null {
   if (name.length > MAX_NAMED_CHARACTERS) return null;
   let best: { name: string; distance: number } | null = null;
   for (const candidate of known) {

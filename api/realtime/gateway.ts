@@ -16,8 +16,8 @@ import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js'
 import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
-import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { CodeTexts } from '../claim/code-texts.js';
+import { checkoutUrlField, type PayLinks } from '../claim/pay-links.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
 import type { Degradation } from '../guards/limits/degradation.js';
@@ -47,7 +47,7 @@ export type GatewayDeps = {
   directory: CampaignDirectory;
   acknowledgements: Acknowledgements;
   codeTexts: CodeTexts;
-  checkoutLinks: CheckoutLinks;
+  payLinks: PayLinks;
   clock: RedisClock;
   tickets: Tickets;
   /** By network: sockets opened per minute, and frames of all its sockets per ten seconds. */
@@ -93,7 +93,7 @@ export class Gateway {
       deps.shards,
       hold,
       (error) => deps.log.warn({ err: error }, 'subscription to a campaign failed'),
-      deps.checkoutLinks,
+      deps.payLinks,
     );
     this.#broadcaster = new PositionBroadcaster(deps.sales, this.#subscriptions, () =>
       deps.degradation.isOff('positions'),
@@ -262,7 +262,7 @@ export class Gateway {
     }
     const isHolder = isFor(ticket, standing.reservationId);
     const data = standingData(standing, isHolder);
-    if (isHolder) Object.assign(data, checkoutUrlField(this.deps.checkoutLinks.ofStanding(product, user, standing)));
+    if (isHolder) Object.assign(data, checkoutUrlField(this.deps.payLinks.ofStanding(product, user, standing)));
     if (isHolder && standing.code !== null) data.code = await this.deps.codeTexts.textOf(campaignNo, standing.code);
     connection.welcome(data);
   }

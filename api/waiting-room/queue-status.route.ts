@@ -9,8 +9,8 @@ import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js'
 import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
-import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
 import type { CodeTexts } from '../claim/code-texts.js';
+import { checkoutUrlField, type PayLinks } from '../claim/pay-links.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -65,7 +65,7 @@ export type QueueStatusDeps = {
   acknowledgements: Acknowledgements;
   tickets: Tickets;
   codeTexts: CodeTexts;
-  checkoutLinks: CheckoutLinks;
+  payLinks: PayLinks;
   shopper: ShopperIdentity;
   quota: Quota;
   degradation: Pick<Degradation, 'isOff'>;
@@ -106,7 +106,7 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     const maySlowDown = outcome.presenceMs === 0 && outcome.status !== 'promoted' && outcome.status !== 'completed';
     if (isOverloaded && maySlowDown)
       data.poll_after_seconds = pollWhileOverloaded(data.poll_after_seconds, outcome.position);
-    if (isHolder) Object.assign(data, checkoutUrlField(deps.checkoutLinks.ofStanding(product, user, outcome)));
+    if (isHolder) Object.assign(data, checkoutUrlField(deps.payLinks.ofStanding(product, user, outcome)));
     if (isHolder && outcome.code !== null)
       data.code = await deps.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
     const json = call.encode(200, data);

@@ -12,12 +12,12 @@ import { StandingSnapshots } from './standing-snapshots.js';
 export function waitingRoomModule(
   { config, sales, directory, clock, log }: Core,
   { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,
-  { acknowledgements, codeTexts, checkoutLinks }: Claims,
+  { acknowledgements, codeTexts, payLinks }: Claims,
 ): Route[] {
   const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
   return [
     queueStatusRoute({
-      ...{ sales, directory, acknowledgements, tickets, codeTexts, checkoutLinks, shopper, quota },
+      ...{ sales, directory, acknowledgements, tickets, codeTexts, payLinks, shopper, quota },
       ...{ degradation: limits.degradation, snapshots: new StandingSnapshots(LIMITS) },
     }),
     lineRoute({ sales, clock }),

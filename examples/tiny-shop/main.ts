@@ -2,7 +2,7 @@ import Stripe from 'stripe';
 import { checkoutUrlOf, createShop, EVENTS } from './shop.js';
 
 const { DOORBUSTER_URL = 'http://127.0.0.1:8102', SHOP_URL = 'http://localhost:3000', PORT = '3000' } = process.env;
-const { ADMIN_KEY = '', CHECKOUT_URL_KEYS = '', STRIPE_API_KEY = '' } = process.env;
+const { ADMIN_KEY = '', PAY_LINK_KEYS = '', STRIPE_API_KEY = '' } = process.env;
 /** Another server than Stripe’s, for tests. */
 const stripeApi = process.env.STRIPE_API_URL ? new URL(process.env.STRIPE_API_URL) : null;
 const product = { id: 'tiny-shop', name: 'A very good mug', cents: 1900 };
@@ -41,7 +41,7 @@ const shop = createShop(
     shopUrl: SHOP_URL,
     doorbusterUrl: DOORBUSTER_URL,
     product,
-    checkoutKeys: CHECKOUT_URL_KEYS,
+    checkoutKeys: PAY_LINK_KEYS,
     webhookSecret: String(secrets[0]),
   },
   new Map(),

@@ -1,6 +1,6 @@
 import express, { type Express } from 'express';
 import type Stripe from 'stripe';
-import { verifyCheckoutUrl, verifyWebhook, WebhookError } from '../../server/verify.js';
+import { verifyPayLink, verifyWebhook, WebhookError } from '../../server/verify.js';
 import { AGAIN, escapeHtml, page } from './page.js';
 
 export type ShopOptions = {
@@ -9,7 +9,7 @@ export type ShopOptions = {
   shopUrl: string;
   doorbusterUrl: string;
   product: { id: string; name: string; cents: number };
-  /** CHECKOUT_URL_KEYS of Doorbuster, and the secret of its webhook to this shop. */
+  /** PAY_LINK_KEYS of Doorbuster, and the secret of its webhook to this shop. */
   checkoutKeys: string;
   webhookSecret: string;
 };
@@ -38,7 +38,7 @@ export function createShop({ stripe, product, ...options }: ShopOptions, orders:
 
   // Doorbuster sends shoppers here. The signature covers every value in the link.
   app.get('/pay', (req, res) => {
-    const check = verifyCheckoutUrl(req.url, options.checkoutKeys);
+    const check = verifyPayLink(req.url, options.checkoutKeys);
     if (!check.valid) return void res.status(403).send(page('This link is not valid', reasonOf(check.reason)));
     const total = price(product.cents * Number(req.query.qty));
     const until = check.expiresAt.toISOString().slice(11, 16);
@@ -47,7 +47,7 @@ export function createShop({ stripe, product, ...options }: ShopOptions, orders:
   });
 
   app.post('/pay', async (req, res) => {
-    const check = verifyCheckoutUrl(req.url, options.checkoutKeys);
+    const check = verifyPayLink(req.url, options.checkoutKeys);
     if (!check.valid) return void res.status(403).send(page('This link is not valid', reasonOf(check.reason)));
     const [reservation_id, order, qty] = [req.query.reservation, req.query.order, req.query.qty].map(String);
     const metadata = { reservation_id: String(reservation_id) };

@@ -74,6 +74,7 @@ export const CAMPAIGNS = `
     refund_policy text not null,
     uniform_refusals boolean not null,
     require_token boolean not null,
+    checkout_url text,
     valid_from timestamptz not null default now(),
     primary key (campaign_id, version)
   );
@@ -82,12 +83,12 @@ export const CAMPAIGNS = `
   create function campaigns_keep_terms() returns trigger language plpgsql as $$
   begin
     insert into campaign_terms (campaign_id, version, name, discount, audience, stacking, starts_at, ends_at, time_zone,
-      per_user_limit, hold_seconds, refund_policy, uniform_refusals, require_token, valid_from)
+      per_user_limit, hold_seconds, refund_policy, uniform_refusals, require_token, checkout_url, valid_from)
     values (new.campaign_id, new.terms_version, new.name, new.discount, nullif(new.rules -> 'audience', 'null'),
       coalesce(nullif(new.rules -> 'stacking', 'null'), '{"exclusive": false}'), new.starts_at, new.ends_at, new.time_zone,
       new.per_user_limit, new.hold_seconds, new.refund_policy,
       coalesce((new.rules ->> 'uniform_refusals')::boolean, false), coalesce((new.rules ->> 'require_token')::boolean, false),
-      new.updated_at);
+      new.rules ->> 'checkout_url', new.updated_at);
     return null;
   end $$;
   create trigger campaigns_terms_insert after insert on campaigns
@@ -115,18 +116,19 @@ export const CAMPAIGNS = `
   comment on column campaign_prices.amount is 'in minor units of the currency; null = from then on without a price';
 
   create function campaigns_keep_prices() returns trigger language plpgsql as $$
-  declare price jsonb := new.rules #> '{branding,price}';
+  declare brand jsonb := new.rules -> 'branding';
   begin
     insert into campaign_prices (campaign_id, since, amount, currency)
     values (new.campaign_id, case when tg_op = 'INSERT' then '-infinity' else now() end,
-      (price ->> 'amount')::numeric, price ->> 'currency')
+      (brand ->> 'price')::numeric, brand ->> 'currency')
     on conflict (campaign_id, since) do update set amount = excluded.amount, currency = excluded.currency;
     return null;
   end $$;
   create trigger campaigns_prices_insert after insert on campaigns
     for each row when (new.rules #> '{branding,price}' is not null) execute function campaigns_keep_prices();
   create trigger campaigns_prices_update after update of rules on campaigns
-    for each row when (new.rules #> '{branding,price}' is distinct from old.rules #> '{branding,price}')
+    for each row when (new.rules #> '{branding,price}' is distinct from old.rules #> '{branding,price}'
+      or new.rules #> '{branding,currency}' is distinct from old.rules #> '{branding,currency}')
     execute function campaigns_keep_prices();
 
   create function campaigns_keep_redemptions() returns trigger language plpgsql as $$

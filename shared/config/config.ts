@@ -4,7 +4,7 @@ import type { ShardCount } from '../domain/shards.js';
 import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
 import { type ChallengeProvider, challengeProblems, challengeProviderOf } from './challenge-provider.js';
 import { type ApiRole, ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } from './environment.js';
-import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
+import { type ApiKey, MIN_SIGNING_BYTES, SELF, type SigningKey } from './environment-values.js';
 import { type IdentityConfig, identityOf, identityProblems } from './identity.js';
 import { type KafkaConfig, kafkaOf, kafkaProblems } from './kafka.js';
 import { weakKeyProblems } from './key-strength.js';
@@ -39,7 +39,7 @@ export type Config = {
   attestationKeys: SigningKey[];
   ticketKeys: SigningKey[];
   /** Empty = links to pay cannot be signed. */
-  checkoutUrlKeys: SigningKey[];
+  payLinkKeys: SigningKey[];
   apiProcesses: number;
   apiRole: ApiRole;
   /** Of APIs that write, without a slash at the end; null unless `apiRole` is `read`. */
@@ -51,6 +51,8 @@ export type Config = {
   shopOrigins: readonly string[];
   /** Origins whose pages may show the sale page in a frame. */
   frameAncestors: readonly string[];
+  /** Origins from which sale pages may load pictures. */
+  imageOrigins: readonly string[];
   /** A folder; null = the built-in languages alone. */
   pageLanguages: string | null;
   idempotencyTtlMs: number;
@@ -200,14 +202,15 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     serviceKeys: e.SERVICE_API_KEYS ?? [makeApiKey('payments')],
     attestationKeys: e.ATTESTATION_KEYS ?? [makeSigningKey()],
     ticketKeys: e.TICKET_KEYS ?? [makeSigningKey()],
-    checkoutUrlKeys: e.CHECKOUT_URL_KEYS ?? [],
+    payLinkKeys: e.PAY_LINK_KEYS ?? [],
     madeSecrets: REQUIRED_SECRETS.filter((name) => e[name] === undefined),
     apiProcesses: e.API_PROCESSES,
     apiRole: e.API_ROLE,
     apiWriteUrl: e.API_ROLE === 'read' ? (e.API_WRITE_URL?.replace(/\/+$/, '') ?? null) : null,
     trustProxy: e.TRUST_PROXY,
     shopOrigins: e.SHOP_ORIGINS,
-    frameAncestors: e.SALE_PAGE_FRAME_ANCESTORS,
+    frameAncestors: e.SALE_PAGE_FRAME_ANCESTORS.filter((origin) => origin !== SELF && origin !== 'self'),
+    imageOrigins: e.IMAGE_ORIGINS,
     pageLanguages: e.SALE_PAGE_LANGUAGES ?? null,
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,

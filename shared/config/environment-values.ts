@@ -39,21 +39,31 @@ export const redisUrl = z.string().transform((value, context): RedisTarget => {
   return z.NEVER;
 });
 
-export const origins = z.string().transform((value, context): string[] =>
-  value.split(',').map((entry) => {
-    const origin = entry.trim();
-    // `URL` has no origin for schemes other than http and https, which the pages of apps use.
-    const isOrigin = /^https?:[^*]*$/.test(origin)
-      ? URL.canParse(origin) && new URL(origin).origin === origin
-      : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin);
-    if (!isOrigin)
-      context.addIssue({
-        code: 'custom',
-        message: `must be origins like https://shop.example, in lower case and without a path; \`${origin}\` is none`,
-      });
-    return origin;
-  }),
-);
+/** A page of the same origin, in the form of a content security policy. */
+export const SELF = "'self'";
+
+const originList = (isOrigin: (text: string) => boolean) =>
+  z.string().transform((value, context): string[] =>
+    value.split(',').map((entry) => {
+      const origin = entry.trim();
+      if (!isOrigin(origin))
+        context.addIssue({
+          code: 'custom',
+          message: `must be origins like https://shop.example, in lower case and without a path; \`${origin}\` is none`,
+        });
+      return origin;
+    }),
+  );
+
+const isWebOrigin = (text: string) =>
+  /^https?:[^*]*$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+// `URL` has no origin for schemes other than http and https, which the pages of apps use.
+const isOrigin = (text: string) =>
+  /^https?:/.test(text) ? isWebOrigin(text) : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(text);
+
+export const origins = originList(isOrigin);
+export const frameAncestors = originList((text) => text === SELF || text === 'self' || isOrigin(text));
+export const pictureOrigins = originList((text) => text.startsWith('https:') && isWebOrigin(text));
 
 export const apiKeys = z.string().transform((value, context): ApiKey[] =>
   value.split(',').map((entry) => {

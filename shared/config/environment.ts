@@ -2,7 +2,17 @@ import { z } from 'zod';
 import { LONGEST_IDEMPOTENCY_TTL_MS } from '../domain/idempotency.js';
 import { SHARD_COUNTS, type ShardCount } from '../domain/shards.js';
 import { CHALLENGE_ENVIRONMENT } from './challenge-provider.js';
-import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
+import {
+  apiKeys,
+  frameAncestors,
+  integer,
+  origins,
+  pictureOrigins,
+  redisUrl,
+  SELF,
+  signingKeys,
+  url,
+} from './environment-values.js';
 import { IDENTITY_ENVIRONMENT } from './identity.js';
 import { KAFKA_ENVIRONMENT } from './kafka.js';
 import { OIDC_ENVIRONMENT, OIDC_SECRETS } from './oidc.js';
@@ -67,7 +77,7 @@ export const ENVIRONMENT = {
       'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
     ),
   TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
-  CHECKOUT_URL_KEYS: signingKeys
+  PAY_LINK_KEYS: signingKeys
     .optional()
     .describe(
       'keys of the signature in `checkout_url`, in the same form; the shop has the same keys. Unset: no campaign can use `{signature}`',
@@ -87,10 +97,15 @@ export const ENVIRONMENT = {
   TRUST_PROXY: integer(0, 10)
     .default(0)
     .describe('number of trusted proxies in front; the client address is read from `X-Forwarded-For` behind them'),
-  SALE_PAGE_FRAME_ANCESTORS: origins
-    .default([])
+  SALE_PAGE_FRAME_ANCESTORS: frameAncestors
+    .default([SELF])
     .describe(
       'comma-separated origins (`https://shop.example`) whose pages may show the sale page in a frame; pages of this server always may',
+    ),
+  IMAGE_ORIGINS: pictureOrigins
+    .default([])
+    .describe(
+      'comma-separated https origins (`https://images.example`) from which sale pages may load pictures. Unset: no campaign has any',
     ),
   SALE_PAGE_LANGUAGES: z
     .string()
@@ -212,7 +227,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'SERVICE_API_KEYS',
   'ATTESTATION_KEYS',
   'TICKET_KEYS',
-  'CHECKOUT_URL_KEYS',
+  'PAY_LINK_KEYS',
   'SHOPPER_JWT_SECRET',
   'SHOPPER_SIGNING_KEYS',
   'PLAY_INTEGRITY_DECRYPTION_KEY',

@@ -5,7 +5,7 @@
 const MIN_DIFFERENT_BYTES = 12;
 const MIN_DIFFERENT_CHARACTERS = 6;
 
-const SIGNING = ['ATTESTATION_KEYS', 'TICKET_KEYS', 'CHECKOUT_URL_KEYS', 'SHOPPER_SIGNING_KEYS'] as const;
+const SIGNING = ['ATTESTATION_KEYS', 'TICKET_KEYS', 'PAY_LINK_KEYS', 'SHOPPER_SIGNING_KEYS'] as const;
 const SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'REGION_KEYS'] as const;
 
 type Key = { variable: string; id: string; bytes: Buffer; differentAtLeast: number };

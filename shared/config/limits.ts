@@ -203,6 +203,13 @@ export const LIMITS = {
    * rows keeps the journal's writers waiting for about 50 ms.
    */
   minutesEveryMs: 10_000,
+  /** How often payments of unknown reservations are tried again. */
+  paymentsEveryMs: 60_000,
+  /** For how many days they are, and how many are read at once. */
+  unknownPaymentsDays: 7,
+  unknownPaymentsBatch: 200,
+  /** How long one run goes on with further ones. */
+  unknownPaymentsRunMs: 20_000,
   minutesRunMs: 4_000,
   minutesBatch: 2_000,
   /** Rows removed by one statement (about 50 ms), and statements in one run: 1.2 million rows an hour. */

@@ -28,7 +28,7 @@ export const PAYMENT_ENVIRONMENT = {
   )
     .optional()
     .describe(
-      'secrets of payment webhooks with a Standard Webhooks signature, comma-separated `whsec_<base64>`; turns on `POST /payments/webhook`',
+      'secrets of payment webhooks with a Standard Webhooks signature, comma-separated `whsec_<base64>`; turns on `POST /payments/events`',
     ),
   MIDTRANS_SERVER_KEY: z
     .string()

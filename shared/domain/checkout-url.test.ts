@@ -5,7 +5,7 @@ const VALID = [
   'https://shop.example/pay',
   'https://shop.example/?o={order_id}',
   'http://localhost:3000/pay/{product_id}/{order_id}?r={reservation_id}&u={user_id}&n={qty}&t={expires_at}&s={signature}',
-  'https://shop.example/pay#/{order_id}/{signature}',
+  'https://shop.example/{order_id}/{signature}',
 ];
 for (const template of VALID) it(`accepts ${template}`, () => expect(checkoutUrlProblem(template)).toBeNull());
 
@@ -21,6 +21,8 @@ const WRONG: [template: string, problem: RegExp][] = [
   ['https://shop.{user_id}/pay', /host without placeholders/],
   ['https://ann:secret@shop.example/pay', /user or password/],
   ['https://shop.example', /a path/],
+  ['https://shop.example?o={order_id}', /a path/],
+  ['https://shop.example/pay#/{order_id}', /no fragment/],
   ['https://shop.example/pay?s={signature}', /must have \{reservation_id\} or \{order_id\}/],
   ['https://shop.example/{order_id}?s={signature}&t={signature}', /at most once/],
 ];

@@ -9,7 +9,7 @@ export const PLACEHOLDERS = {
   user_id: 'id of the user',
   qty: 'units of the reservation',
   expires_at: 'when the reservation expires, RFC 3339',
-  signature: 'proof that this server made the link; the shop verifies it with `verifyCheckoutUrl`',
+  signature: 'proof that this server made the link; the shop verifies it with `verifyPayLink`',
 } as const;
 export type Placeholder = keyof typeof PLACEHOLDERS;
 export type CheckoutUrlValues = Record<Exclude<Placeholder, 'signature'>, string>;
@@ -18,18 +18,28 @@ export const MAX_CHECKOUT_URL = 1_024;
 
 const NAMES = Object.keys(PLACEHOLDERS);
 const PLACEHOLDER = /\{([^{}]*)\}/g;
-/** The origin, and what ends it. It has no placeholder, so that no value decides where a shopper is sent. */
-const ORIGIN = /^https?:\/\/[^/?#\\@{}\s]+(?=[/?#])/i;
+/** The origin, before the path. It has no placeholder, so that no value decides where a shopper is sent. */
+const ORIGIN = /^https?:\/\/[^/?#\\@{}\s]+(?=\/)/i;
 
-/** Returns what is wrong with a template; null = it is valid. */
-export function checkoutUrlProblem(template: string): string | null {
+/**
+ * Returns what is wrong with a template; null = it is valid.
+ * @param nearest finds the known name that is most like an unknown one
+ */
+export function checkoutUrlProblem(
+  template: string,
+  nearest: (name: string, known: readonly string[]) => string | null = () => null,
+): string | null {
   const unknown = [...template.matchAll(PLACEHOLDER)].map(([, name]) => String(name)).find((it) => !NAMES.includes(it));
-  if (unknown !== undefined)
-    return `has the unknown placeholder {${unknown}}; known are ${NAMES.map((name) => `{${name}}`).join(', ')}`;
+  if (unknown !== undefined) {
+    const near = nearest(unknown, NAMES);
+    const known = NAMES.map((name) => `{${name}}`).join(', ');
+    return `has the unknown placeholder {${unknown}}; ${near === null ? '' : `did you mean {${near}}? `}known are ${known}`;
+  }
   const sample = template.replace(PLACEHOLDER, 'x');
   if (/[{}]/.test(sample)) return 'has a brace without its counterpart';
   if (!/^https?:\/\//i.test(template) || !URL.canParse(sample)) return 'must be a URL starting with https://';
   if (!ORIGIN.test(template)) return 'must have a host without placeholders, user or password, and a path';
+  if (template.includes('#')) return 'must have no fragment, because a browser does not send it';
   const signatures = template.split('{signature}').length - 1;
   if (signatures > 1) return 'must have {signature} at most once';
   if (signatures === 1 && !template.includes('{reservation_id}') && !template.includes('{order_id}'))
@@ -42,7 +52,7 @@ export const hasPlaceholder = (template: string, name: Placeholder): boolean => 
 
 /**
  * Fills a valid template.
- * @param sign makes the signature of a link: the path, query and fragment, in which the signature is left out
+ * @param sign makes the signature of a link: the path and query, in which the signature is left out
  */
 export function filledCheckoutUrl(
   template: string,
@@ -56,7 +66,7 @@ export function filledCheckoutUrl(
   return hasPlaceholder(template, 'signature') ? fill(sign(unsignedPart(fill('')))) : fill('');
 }
 
-/** Returns the path, query and fragment of a URL, as they are written. */
+/** Returns the path and query of a URL, as they are written. */
 function unsignedPart(url: string): string {
   return url.replace(ORIGIN, '');
 }

@@ -28,6 +28,8 @@ export type TermsVersion = {
   refundPolicy: 'return' | 'burn';
   uniformRefusals: boolean;
   requireToken: boolean;
+  /** Template of the link by which shoppers pay (checkout-url.ts); null = none. */
+  checkoutUrl: string | null;
   /** Of the current version, whichever version this is: nothing but the sale page depends on it. null = none */
   branding: Branding | null;
 };
@@ -50,6 +52,7 @@ type Row = {
   refund_policy: 'return' | 'burn';
   uniform_refusals: boolean;
   require_token: boolean;
+  checkout_url: string | null;
   branding: Branding | null;
 };
 
@@ -100,6 +103,7 @@ function fromRow(row: Row): TermsVersion {
     refundPolicy: row.refund_policy,
     uniformRefusals: row.uniform_refusals,
     requireToken: row.require_token,
+    checkoutUrl: row.checkout_url,
     branding: row.branding,
   };
 }

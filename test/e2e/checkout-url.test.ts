@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { verifyCheckoutUrl } from '../../server/verify.js';
+import { verifyPayLink } from '../../server/verify.js';
 import { expectProblem } from '../harness/checks.js';
-import { Operator, PaymentService } from '../harness/clients.js';
-import { CHECKOUT_URL_KEYS, startService } from '../harness/service.js';
+import { Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { PAY_LINK_KEYS, startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 
@@ -27,7 +27,7 @@ function expectLink(url: unknown, unit: Record<string, unknown>, product: string
       s: expect.stringMatching(/^v1\.c1\.\d+\./),
     },
   ]);
-  expect(verifyCheckoutUrl(String(url), CHECKOUT_URL_KEYS)).toMatchObject({ valid: true });
+  expect(verifyPayLink(String(url), PAY_LINK_KEYS)).toMatchObject({ valid: true });
 }
 
 describe('checkout_url', () => {
@@ -78,13 +78,39 @@ describe('checkout_url', () => {
     }
   });
 
+  it('is the same in a replay, whatever became of the template and the keys since', async () => {
+    const product = await operator.openCampaign({ ...TERMS, total_limit: 5 });
+    const other = await operator.openCampaign({ ...TERMS, checkout_url: null });
+    const [shopper, without] = [arrive(service.url, product), arrive(service.url, other)];
+    const first = await shopper.checkoutWithHeader('the-key-of-a-replay');
+    expectLink(first.data.checkout_url, first.data, product, shopper.user);
+    const plain = await without.checkoutWithHeader('the-key-without-a-link');
+    const newer = `c2:${Buffer.alloc(32, 7).toString('base64')},${PAY_LINK_KEYS}`;
+    const at = (url: string, { product, user, device }: Shopper) => new Shopper(url, product, user, device);
+    const rotated = await startApiProcess({ ...service.env, PAY_LINK_KEYS: newer });
+    for (const checkout_url of ['https://other.example/{order_id}', null, TEMPLATE]) {
+      for (const one of [product, other]) await operator.call('PATCH', `/admin/campaigns/${one}`, { checkout_url });
+      for (const url of [service.url, rotated.url]) {
+        const again = await at(url, shopper).checkoutWithHeader('the-key-of-a-replay');
+        expect([again.headers.get('idempotent-replayed'), again.text]).toEqual(['true', first.text]);
+        expect((await at(url, without).checkoutWithHeader('the-key-without-a-link')).text).toBe(plain.text);
+      }
+    }
+    const fresh = (await arrive(rotated.url, product).checkout()).data.checkout_url;
+    expect(fresh).toContain('s=v1.c2.');
+    expect(verifyPayLink(fresh, newer)).toMatchObject({ valid: true });
+  });
+
   it('may be changed while the campaign is open, and an unknown placeholder is refused', async () => {
     const product = await operator.openCampaign({ ...TERMS, checkout_url: null, total_limit: 5 });
     const path = `/admin/campaigns/${product}`;
     const wrong = await operator.call('PATCH', path, { checkout_url: 'https://shop.example/{order}' });
     expectProblem(wrong, 400, 'invalid_request');
     expect(wrong.body.errors).toEqual([
-      { pointer: '#/checkout_url', detail: expect.stringContaining('unknown placeholder {order}') },
+      {
+        pointer: '#/checkout_url',
+        detail: expect.stringContaining('unknown placeholder {order}; did you mean {order_id}?'),
+      },
     ]);
     expect((await operator.call('PATCH', path, { checkout_url: TEMPLATE })).data.checkout_url).toBe(TEMPLATE);
     const shopper = arrive(service.url, product);

@@ -6,7 +6,7 @@ import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-providers.js';
-import { ADMIN_SECRET, CHECKOUT_URL_KEYS, startService } from '../harness/service.js';
+import { ADMIN_SECRET, PAY_LINK_KEYS, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -27,7 +27,7 @@ async function startShop(): Promise<string> {
       SHOP_URL: url,
       DOORBUSTER_URL: service.url,
       ADMIN_KEY: ADMIN_SECRET,
-      CHECKOUT_URL_KEYS,
+      PAY_LINK_KEYS,
       STRIPE_API_KEY: 'sk_test_of_the_tests',
       STRIPE_API_URL: stripe.url,
     },

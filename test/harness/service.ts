@@ -16,7 +16,7 @@ export const SERVICE_SECRET = 'service-secret-of-the-tests';
 const keyOf = (name: string) => createHash('sha256').update(`the ${name} key of the tests`).digest();
 export const ATTESTATION_KEY = keyOf('attestation');
 export const TICKET_KEY = keyOf('ticket');
-export const CHECKOUT_URL_KEYS = `c1:${keyOf('checkout link').toString('base64')}`;
+export const PAY_LINK_KEYS = `c1:${keyOf('checkout link').toString('base64')}`;
 
 /** A real process of ours, from dist/, with what it logged. */
 export type ServiceProcess = {
@@ -53,7 +53,7 @@ export function serviceEnv(redisUrl: string, databaseUrl: string, extra: NodeJS.
     SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
     ATTESTATION_KEYS: `a1:${ATTESTATION_KEY.toString('base64')}`,
     TICKET_KEYS: `t1:${TICKET_KEY.toString('base64')}`,
-    CHECKOUT_URL_KEYS,
+    PAY_LINK_KEYS,
     // A busy machine of tests is no overload.
     DEGRADE_AT: '0',
     ...extra,

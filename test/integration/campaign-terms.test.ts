@@ -64,6 +64,7 @@ test('a new campaign has its first version, complete', async () => {
     refundPolicy: 'burn',
     uniformRefusals: true,
     requireToken: true,
+    checkoutUrl: null,
     branding: null,
   };
   expect(await terms.current(campaign.productId)).toEqual(expected);

@@ -1,0 +1,111 @@
+import { createHmac } from 'node:crypto';
+import type { SigningKey } from '../../shared/config/environment-values.js';
+import { filledCheckoutUrl, hasPlaceholder } from '../../shared/domain/checkout-url.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
+import type { TermsCache } from './terms-cache.js';
+
+/** A unit that has to be paid for. */
+export type UnpaidUnit = {
+  product: string;
+  user: string;
+  reservationId: string;
+  orderId: string;
+  /** NaN = unknown: the reservation is archived. */
+  qty: number;
+  /** When the reservation expires, ms; 0 = there is nothing to pay. */
+  expiresAtMs: number;
+};
+
+type Standing = Extract<ShopperStatusOutcome, { kind: 'standing' }>;
+
+/** What the link of a response is made of: the terms of the reservation, and what `markOf` returned for it. */
+export type PayLinkOrigin = { terms: number; linkMark: string };
+
+/** The mark of a link without a key. No key has this id. */
+const NO_KEY = '*';
+
+/**
+ * Makes the links by which shoppers pay, from the `checkout_url` of their campaign. The template is in the cached
+ * policy, so that a link costs no round trip.
+ */
+export class PayLinks {
+  readonly #key: SigningKey | undefined;
+
+  /** @param keys PAY_LINK_KEYS; the first signs, and the shop verifies with all of them */
+  constructor(
+    readonly policies: Pick<PolicyCache, 'of'>,
+    readonly terms: Pick<TermsCache, 'version'>,
+    readonly keys: readonly SigningKey[],
+  ) {
+    [this.#key] = keys;
+  }
+
+  /** What is remembered of the link of a response: the key that may sign it, or `*`; "" = the campaign has no link. */
+  markOf(product: string): string {
+    return this.policies.of(product).checkoutUrl === null ? '' : (this.#key?.id ?? NO_KEY);
+  }
+
+  /** Returns the link; null = the campaign has none, there is nothing to pay, or a value of the link is unknown. */
+  linkOf(unit: UnpaidUnit): string | null {
+    return this.#filled(this.policies.of(unit.product).checkoutUrl, unit, this.#key);
+  }
+
+  /**
+   * Returns the link of a response. A replay gets the same as the first response, although the template was changed or
+   * the keys were rotated since. If the key is gone, the current one signs.
+   * @param replayed a first response uses the known template if Postgres is away
+   * @throws EngineUnavailable if a replay needs an older template from Postgres, and it is away
+   */
+  sameLinkOf(
+    unit: UnpaidUnit & { product: ProductId },
+    { terms, linkMark }: PayLinkOrigin,
+    replayed: boolean,
+  ): Promise<string | null> | string | null {
+    if (linkMark === '') return null;
+    const { version, checkoutUrl } = this.policies.of(unit.product);
+    const key = this.keys.find(({ id }) => id === linkMark) ?? this.#key;
+    if (terms === version) return this.#filled(checkoutUrl, unit, key);
+    return this.terms.version(unit.product, terms).then(
+      (found) => this.#filled(found?.checkoutUrl ?? null, unit, key),
+      (error: unknown) => {
+        if (replayed || !(error instanceof EngineUnavailable)) throw error;
+        return this.#filled(checkoutUrl, unit, key);
+      },
+    );
+  }
+
+  #filled(template: string | null, unit: UnpaidUnit, key: SigningKey | undefined): string | null {
+    if (template === null || !(unit.expiresAtMs > 0)) return null;
+    if (hasPlaceholder(template, 'signature') && !key) return null;
+    if (hasPlaceholder(template, 'qty') && Number.isNaN(unit.qty)) return null;
+    const values = {
+      order_id: unit.orderId,
+      reservation_id: unit.reservationId,
+      product_id: unit.product,
+      user_id: unit.user,
+      qty: String(unit.qty),
+      expires_at: new Date(unit.expiresAtMs).toISOString(),
+    };
+    return filledCheckoutUrl(template, values, (unsigned) => signature(key as SigningKey, unsigned, unit.expiresAtMs));
+  }
+
+  /** Returns the link of a user's unit by their standing; null as `linkOf`, and if the unit is paid or has ended. */
+  ofStanding(product: string, user: string, standing: Standing): string | null {
+    if (standing.status !== 'promoted' && standing.status !== 'completed') return null;
+    return this.linkOf({ ...standing, product, user, expiresAtMs: standing.dueMs });
+  }
+}
+
+/** Returns `v1.<key id>.<Unix seconds>.<mac>`. server/verify.ts verifies it. */
+function signature({ id, key }: SigningKey, unsigned: string, expiresAtMs: number): string {
+  const head = `v1.${id}.${Math.floor(expiresAtMs / 1000)}`;
+  return `${head}.${createHmac('sha256', key).update(`${head}\n${unsigned}`).digest('base64url')}`;
+}
+
+/** The field of a response with the link of a unit; nothing if there is none. */
+export function checkoutUrlField(link: string | null): { checkout_url?: string } {
+  return link === null ? {} : { checkout_url: link };
+}
