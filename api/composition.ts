@@ -86,7 +86,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   );
   const languages = readPageLanguages(config.pageLanguages);
   const pages = await pageRoutes({
-    ...{ publicSales, languages, frameAncestors: config.frameAncestors },
+    ...{ publicSales, languages, frameAncestors: config.frameAncestors, imageOrigins: config.imageOrigins },
     challengeSources: config.challengeProvider?.sources ?? [],
     pushKey: config.push?.publicKey ?? null,
   });

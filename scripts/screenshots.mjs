@@ -39,7 +39,8 @@ async function takePictures() {
     branding: {
       description: 'Forty packs of Mi Goreng in a box, at half the price. One box for each shopper.',
       shop_name: 'Warung Malam',
-      price: { amount: 6_250_000, currency: 'IDR' },
+      price: 6_250_000,
+      currency: 'IDR',
       accent: '#c8102e',
     },
   };

@@ -152,7 +152,8 @@ function createCampaigns(
       mayDemandIdentity: config.identity.mode !== 'gateway',
       shards: config.shards,
       mayUseHttp: !config.production,
-      maySignLinks: config.checkoutUrlKeys.length > 0,
+      maySignLinks: config.payLinkKeys.length > 0,
+      imageOrigins: config.imageOrigins,
     },
   });
 }

@@ -29,16 +29,18 @@ export const branding = z
     description: storable.max(MAX_DESCRIPTION, `must have at most ${MAX_DESCRIPTION} characters`).optional(),
     shop_name: note.min(1, 'must not be empty').optional(),
     shop_url: link.optional().describe('where the page leads back to'),
-    image: picture.optional().describe('a picture of the product'),
-    logo: picture.optional().describe('the logo of the shop'),
-    price: z
-      .strictObject({ amount: amount.min(0, 'must not be below 0').describe('minor units'), currency })
-      .optional(),
+    order_url: link.optional().describe('where a shopper who has paid finds the order'),
+    image_url: picture.optional().describe('a picture of the product, from an origin of IMAGE_ORIGINS'),
+    image_alt: note.optional().describe('what the picture shows, for those who do not see it'),
+    logo_url: picture.optional().describe('the logo of the shop, from an origin of IMAGE_ORIGINS'),
+    price: amount.min(0, 'must not be below 0').optional().describe('of one unit, in minor units of `currency`'),
+    currency: currency.optional(),
     accent: z
       .string()
       .regex(COLOUR_PATTERN, 'must be a colour like #b3261e')
       .optional()
       .describe('colour of buttons; adjusted where it could not be read'),
+    contact_url: link.optional(),
     terms_url: link.optional(),
     privacy_url: link.optional(),
     forward_to_checkout: z.boolean().optional().describe('opens `checkout_url` by itself when a shopper gets a unit'),
@@ -47,5 +49,10 @@ export const branding = z
       .refine((given) => Object.keys(given).length <= MAX_LANGUAGES, `must have at most ${MAX_LANGUAGES} languages`)
       .optional()
       .describe('texts of the page by language; those that are missing are the built-in or the English ones'),
+  })
+  .superRefine(({ price, currency }, context) => {
+    if ((price === undefined) === (currency === undefined)) return;
+    const path = [price === undefined ? 'price' : 'currency'];
+    context.addIssue({ code: 'custom', path, message: 'must be given, because a price needs both' });
   })
   .describe('the sale page of this campaign (docs/sale-page.md)');

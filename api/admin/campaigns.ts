@@ -52,6 +52,7 @@ export type CampaignsDeps = {
     mayDemandIdentity: boolean;
     mayUseHttp: boolean;
     maySignLinks: boolean;
+    imageOrigins: readonly string[];
     shards: number;
   };
 };
@@ -117,8 +118,12 @@ export class Campaigns {
   }
 
   /** Rejects rules that this configuration cannot keep. @throws Problem 400 */
-  #requireKeepable({ limits, checkout_url: url }: Pick<AmendBody, 'limits' | 'checkout_url'>): void {
-    const { mayDemandPlatform, mayDemandIdentity, mayUseHttp, maySignLinks } = this.deps.limits;
+  #requireKeepable({
+    limits,
+    checkout_url: url,
+    branding,
+  }: Pick<AmendBody, 'limits' | 'checkout_url' | 'branding'>): void {
+    const { mayDemandPlatform, mayDemandIdentity, mayUseHttp, maySignLinks, imageOrigins } = this.deps.limits;
     if (limits?.attestation_level === 2 && !mayDemandPlatform) {
       const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
       throw invalidFields({ pointer: '#/limits/attestation_level', detail });
@@ -130,9 +135,19 @@ export class Campaigns {
     if (url && !mayUseHttp && !/^https:/i.test(url))
       throw invalidFields({ pointer: '#/checkout_url', detail: 'must be a URL starting with https:// in production' });
     if (url && !maySignLinks && hasPlaceholder(url, 'signature')) {
-      const detail = 'requires CHECKOUT_URL_KEYS in the configuration of the API for {signature}';
+      const detail = 'requires PAY_LINK_KEYS in the configuration of the API for {signature}';
       throw invalidFields({ pointer: '#/checkout_url', detail });
     }
+    const pictures = (['image_url', 'logo_url'] as const).filter((name) => {
+      const picture = branding?.[name];
+      return picture !== undefined && !imageOrigins.includes(new URL(picture).origin);
+    });
+    const detail =
+      imageOrigins.length === 0
+        ? 'requires its origin in IMAGE_ORIGINS in the configuration of the API'
+        : `must be from an origin of IMAGE_ORIGINS: ${imageOrigins.join(', ')}`;
+    if (pictures.length > 0)
+      throw invalidFields(...pictures.map((name) => ({ pointer: `#/branding/${name}`, detail })));
   }
 
   /** @throws Problem 400 if a campaign of this type, or on these shards, cannot have so many buckets */

@@ -53,6 +53,6 @@ export function manifestOf(product: string, campaignName: string, branding: Bran
     display: 'standalone',
     ...(branding.accent ? { theme_color: branding.accent } : {}),
     // Without a logo, the browser makes an icon of the name.
-    icons: branding.logo ? [{ src: branding.logo, sizes: 'any' }] : [],
+    icons: branding.logo_url ? [{ src: branding.logo_url, sizes: 'any' }] : [],
   };
 }

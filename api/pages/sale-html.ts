@@ -52,7 +52,7 @@ export function saleHtml(template: string, contents: PageContents): string {
     colours: colours(branding),
     shop: shop(branding, texts),
     picture: picture(branding, name),
-    price: branding.price ? `<p class="price">${escapeHtml(priceText(branding.price, language))}</p>` : '',
+    price: price(branding, language),
     description: branding.description
       ? `<p class="description" dir="auto">${escapeHtml(branding.description)}</p>`
       : '',
@@ -84,13 +84,14 @@ function preview(name: string, branding: Branding, headline: string): string {
     ['og:type', 'website'],
     ['og:title', name],
     ['og:description', description],
-    ['og:image', branding.image],
+    ['og:image', branding.image_url],
+    ['og:image:alt', branding.image_url && branding.image_alt],
     ['og:site_name', branding.shop_name],
   ];
   const properties = tags.flatMap(([key, value]) =>
     value ? [`<meta property="${key}" content="${escapeHtml(value)}">`] : [],
   );
-  const card = branding.image ? 'summary_large_image' : 'summary';
+  const card = branding.image_url ? 'summary_large_image' : 'summary';
   return [
     `<meta name="description" content="${escapeHtml(description)}">`,
     ...properties,
@@ -109,26 +110,30 @@ function colours({ accent }: Branding): string {
   return `<style>:root{${of(CARD_GROUNDS.light)}}${dark}</style>`;
 }
 
-function shop({ logo, shop_name, shop_url }: Branding, texts: Texts): string {
+function shop({ logo_url, shop_name, shop_url }: Branding, texts: Texts): string {
   const name = shop_name ?? (shop_url ? texts.toShop : '');
-  if (!logo && !name) return '';
-  const inside = logo ? `<img class="logo" src="${escapeHtml(logo)}" alt="${escapeHtml(name)}">` : escapeHtml(name);
+  if (!logo_url && !name) return '';
+  const inside = logo_url
+    ? `<img class="logo" src="${escapeHtml(logo_url)}" alt="${escapeHtml(name)}">`
+    : escapeHtml(name);
   return `<header id="shop">${shop_url ? `<a href="${escapeHtml(shop_url)}">${inside}</a>` : inside}</header>`;
 }
 
 /** The picture, or a cover of the first character of the name. */
-function picture({ image }: Branding, name: string): string {
-  if (image) return `<img class="picture" src="${escapeHtml(image)}" alt="">`;
+function picture({ image_url, image_alt = '' }: Branding, name: string): string {
+  if (image_url) return `<img class="picture" src="${escapeHtml(image_url)}" alt="${escapeHtml(image_alt)}">`;
   const [first] = new Intl.Segmenter().segment(name.trim());
   return `<div class="picture cover" aria-hidden="true"><span>${escapeHtml(first?.segment ?? '')}</span></div>`;
 }
 
-function priceText({ amount, currency }: { amount: number; currency: string }, language: string): string {
+function price({ price: amount, currency }: Branding, language: string): string {
+  if (amount === undefined || currency === undefined) return '';
   const digits = minorDigits(currency);
   const value = amount / 10 ** digits;
   // People write some currencies without the digits that ISO 4217 has, such as rupiah.
   const exact = Number.isInteger(value) ? {} : { minimumFractionDigits: digits };
-  return new Intl.NumberFormat(language, { style: 'currency', currency, ...exact }).format(value);
+  const text = new Intl.NumberFormat(language, { style: 'currency', currency, ...exact }).format(value);
+  return `<p class="price">${escapeHtml(text)}</p>`;
 }
 
 function steps({ sale }: FoundSale, texts: Texts, language: string): string {
@@ -152,9 +157,9 @@ function payStep(holdSeconds: number, texts: Texts, language: string): string {
 }
 
 /** Notifications on iPhones need the page on the Home Screen. */
-function manifest(product: string, language: string, { logo }: Branding): string {
+function manifest(product: string, language: string, { logo_url }: Branding): string {
   const href = `/sale/${encodeURIComponent(product)}/manifest.webmanifest?lang=${language}`;
-  const icon = logo ? `<link rel="apple-touch-icon" href="${escapeHtml(logo)}">` : '';
+  const icon = logo_url ? `<link rel="apple-touch-icon" href="${escapeHtml(logo_url)}">` : '';
   return `<link rel="manifest" href="${escapeHtml(href)}">${icon}`;
 }
 
@@ -172,9 +177,10 @@ function calendarLink(product: string, texts: Texts): string {
   return `<p id="calendar"><a href="/sale/${encodeURIComponent(product)}/start.ics">${escapeHtml(texts.calendar)}</a></p>`;
 }
 
-function legal({ terms_url, privacy_url, shop_url }: Branding, texts: Texts): string {
+function legal({ contact_url, terms_url, privacy_url, shop_url }: Branding, texts: Texts): string {
   const links = [
     [shop_url, texts.toShop],
+    [contact_url, texts.contact],
     [terms_url, texts.terms],
     [privacy_url, texts.privacy],
   ] as const;

@@ -37,6 +37,8 @@ export type SalePageDeps = {
   languages: PageLanguages;
   /** Origins whose pages may show this page in a frame. */
   frameAncestors: readonly string[];
+  /** IMAGE_ORIGINS. */
+  imageOrigins: readonly string[];
   /** Public key for notifications; null = there are none. */
   pushKey: string | null;
   /** Sources of the challenge that a person solves. */
@@ -82,9 +84,13 @@ async function readSale(publicSales: PublicSales, product: ProductId): Promise<F
 function fileOf(
   html: string,
   found: FoundSale | null | undefined,
-  { frameAncestors, challengeSources }: Pick<SalePageDeps, 'frameAncestors' | 'challengeSources'>,
+  {
+    frameAncestors,
+    challengeSources,
+    ...deps
+  }: Pick<SalePageDeps, 'frameAncestors' | 'imageOrigins' | 'challengeSources'>,
 ) {
-  const images = found ? imageOrigins(found.branding) : [];
+  const images = found ? imageOrigins(found.branding).filter((origin) => deps.imageOrigins.includes(origin)) : [];
   const headers = pageHeaders({ images, frameAncestors, challenges: challengeSources });
   const cacheControl = found ? FOR_A_SECOND : 'no-store';
   return staticFile('text/html; charset=utf-8', Buffer.from(html), cacheControl, headers, ['Accept-Language']);

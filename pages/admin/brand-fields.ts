@@ -11,15 +11,19 @@ type Json = Record<string, unknown>;
 type BrandField = Omit<FieldOptions, 'pointer'>;
 
 const SECURE = 'An address that begins with https://.';
+const PICTURE = 'An address that begins with https://, of an origin in IMAGE_ORIGINS.';
 
 /** The members of `branding` that are a text. */
 const TEXTS: Record<string, BrandField> = {
   title: { label: 'Headline', hint: 'Also in previews of links. Empty = what the campaign is called.' },
   description: { label: 'Description', hint: 'The text below the headline.', attributes: { rows: 3 } },
-  image: { label: 'Picture', hint: SECURE },
-  logo: { label: 'Logo', hint: SECURE },
+  image_url: { label: 'Picture', hint: PICTURE },
+  image_alt: { label: 'What the picture shows', hint: 'For those who do not see it.' },
+  logo_url: { label: 'Logo', hint: PICTURE },
   shop_name: { label: 'Shop', hint: 'What the shop is called on the page.' },
   shop_url: { label: 'Link back to the shop', hint: SECURE },
+  order_url: { label: 'Link to the orders', hint: `Shown to those who have paid. ${SECURE}` },
+  contact_url: { label: 'Link to the contact of the shop', hint: SECURE },
   terms_url: { label: 'Link to the terms of sale', hint: SECURE },
   privacy_url: { label: 'Link to the privacy policy', hint: SECURE },
   accent: { label: 'Accent colour', hint: 'Such as #0b5fff. The page adjusts it where it could not be read.' },
@@ -95,9 +99,9 @@ export function brandFields(): BrandFields {
     fields: () => (textOf(json) ? [json] : [...Object.values(texts), ...price.fields, forward, ...rows.fields(), json]),
     value: () => (textOf(json) ? jsonIn(json) : ofFields()),
     fill({ branding }) {
-      const { price: amount, texts: written, forward_to_checkout, ...rest } = (branding ?? {}) as Json;
+      const { price: amount, currency, texts: written, forward_to_checkout, ...rest } = (branding ?? {}) as Json;
       for (const [name, { input }] of Object.entries(texts)) input.value = String(rest[name] ?? '');
-      price.fill(amount as Json | undefined);
+      price.fill(amount as number | undefined, String(currency ?? ''));
       (forward.input as HTMLInputElement).checked = forward_to_checkout === true;
       rows.fill((written ?? {}) as Record<string, Record<string, string>>);
       // What a later version of the service has added is kept as JSON.
@@ -111,13 +115,13 @@ export function brandFields(): BrandFields {
 /** A price as people write it, and its currency. The API takes minor units. */
 function priceFields() {
   const amount = field({
-    pointer: '#/branding/price/amount',
+    pointer: '#/branding/price',
     label: 'Price',
     hint: 'Such as 19.90, with a point. Empty = no price on the page.',
     attributes: { inputmode: 'decimal' },
   });
   const currency = field({
-    pointer: '#/branding/price/currency',
+    pointer: '#/branding/currency',
     label: 'Currency of the price',
     hint: 'Such as EUR.',
   });
@@ -136,15 +140,14 @@ function priceFields() {
     /** @throws Refused if the amount is not a price in this currency */
     value() {
       const [text, code] = [textOf(amount), codeNow()];
-      if (text === '') return code === '' ? {} : { price: { currency: code } };
+      if (text === '') return code === '' ? {} : { currency: code };
       const value = minorUnitsIn(text, code);
       if (value === null)
         throw new Refused(400, 'invalid_request', '', [{ pointer: amount.pointer, detail: whyNoPrice(text, code) }]);
-      return { price: { amount: value, currency: code } };
+      return { price: value, currency: code };
     },
-    fill(price: Json | undefined) {
-      const code = String(price?.currency ?? '');
-      amount.input.value = price ? majorText(Number(price.amount), code) : '';
+    fill(price: number | undefined, code: string) {
+      amount.input.value = price === undefined ? '' : majorText(price, code);
       currency.input.value = code;
       show();
     },

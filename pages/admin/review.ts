@@ -15,7 +15,7 @@ export function reviewOf(terms: Terms, codes: number): HTMLElement {
     ['Ends', moment(terms.ends_at, 'no end')],
   ];
   const warnings = warningsOf(terms, codes, new Date());
-  const { title, price } = (terms.branding ?? {}) as { title?: string; price?: { amount: number; currency: string } };
+  const { title, price, currency } = (terms.branding ?? {}) as { title?: string; price?: number; currency?: string };
   const total = terms.total_limit as number | null;
   return el(
     'div',
@@ -49,7 +49,7 @@ export function reviewOf(terms: Terms, codes: number): HTMLElement {
       'div',
       { class: 'shopper' },
       el('strong', {}, title ?? String(terms.name)),
-      price ? el('span', {}, moneyText(price.amount, price.currency)) : null,
+      price !== undefined && currency ? el('span', {}, moneyText(price, currency)) : null,
       el('span', {}, total === null ? 'As many as you like' : `${count(total)} ${total === 1 ? 'unit' : 'units'}`),
       el('span', { class: 'hint' }, `Opens ${timeIn(String(terms.starts_at), zone)}`),
     ),

@@ -351,13 +351,13 @@ function show(): void {
 /** Announces the last seconds. Requests the status once at the end, because the frame about it may have been lost. */
 function watchDeadline({ clock, pay }: View, nowMs: number): void {
   const payBefore = state.standing?.pay_before;
-  const untilMs = clock?.untilMs ?? pay?.untilMs;
+  const untilMs = clock?.untilMs ?? pay?.untilMs ?? null;
   const endMs = untilMs ?? (payBefore && isFollowed(state.standing) ? Date.parse(payBefore) : 0);
   if (endMs > 0 && nowMs >= endMs && checkedEndMs !== endMs) {
     checkedEndMs = endMs;
     setTimeout(comeBack, 1_000 * (1 + Math.random()));
   }
-  if (untilMs === undefined) return;
+  if (untilMs === null) return;
   const leftMs = untilMs - nowMs;
   const due = SPOKEN_SECONDS.filter((seconds) => leftMs <= seconds * 1000).at(-1);
   if (due === undefined || due >= spokenSeconds) return;

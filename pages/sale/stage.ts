@@ -66,7 +66,8 @@ function showButtons({ button, second, pay }: View, nowMs: number): void {
   if (pay) {
     if (link.href !== pay.href) link.href = pay.href;
     write('pay-label', pay.label);
-    write('pay-time', countdownOf(pay.untilMs - nowMs).clock);
+    element('pay-left').hidden = pay.untilMs === null;
+    if (pay.untilMs !== null) write('pay-time', countdownOf(pay.untilMs - nowMs).clock);
   }
   if ([act, quiet, link].some((one) => one === focused && one.hidden)) element('headline').focus();
 }

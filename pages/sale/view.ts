@@ -31,8 +31,8 @@ export type View = {
   title: string;
   button: { label: string; enabled: boolean } | null;
   second: { label: string; action: Action } | null;
-  /** The link to the page where the shopper pays, until a moment by the server's clock. */
-  pay: { label: string; href: string; untilMs: number } | null;
+  /** The link to the page where the shopper pays, until a moment by the server's clock; null = to the paid order. */
+  pay: { label: string; href: string; untilMs: number | null } | null;
   place: { position: number; size: number; percent: number } | null;
   /** Counts down to this moment by the server's clock. */
   clock: { label: string; untilMs: number } | null;
@@ -122,7 +122,10 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
     case 'completed':
       return unitView(state, standing, nowMs, words);
     case 'redeemed':
-      return { headline: texts.paid, detail: texts.paidDetail, mood: 'good', order: orderOf(standing, texts.order) };
+      return {
+        ...{ headline: texts.paid, detail: texts.paidDetail, mood: 'good', order: orderOf(standing, texts.order) },
+        pay: paidOrder(campaign, texts),
+      };
     case 'released':
       return { headline: texts.released, detail: hasLine ? texts.releasedDetail : texts.releasedNoLine, button: again };
     case 'expired':
@@ -181,6 +184,12 @@ function unitView(
     clock: { label: texts.timeLeft, untilMs },
     second: { label: texts.giveBack, action: 'release' },
   };
+}
+
+/** The link to the order in the shop, on the device of the shopper who has paid. */
+function paidOrder(campaign: CampaignView | null, texts: Texts): View['pay'] {
+  const href = campaign?.branding?.order_url;
+  return typeof href === 'string' ? { label: texts.viewOrder, href, untilMs: null } : null;
 }
 
 function orderOf({ order_id, code }: Standing, label: string): View['order'] {

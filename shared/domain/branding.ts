@@ -5,12 +5,18 @@ export type Branding = {
   description?: string;
   shop_name?: string;
   shop_url?: string;
-  image?: string;
-  logo?: string;
-  /** In minor units of an ISO 4217 currency. */
-  price?: { amount: number; currency: string };
+  /** Where a shopper who has paid finds the order. */
+  order_url?: string;
+  image_url?: string;
+  /** What the picture shows, for those who do not see it. */
+  image_alt?: string;
+  logo_url?: string;
+  /** In minor units of `currency`. Neither is given without the other. */
+  price?: number;
+  currency?: string;
   /** `#rrggbb`. The page adjusts it where it could not be read. */
   accent?: string;
+  contact_url?: string;
   terms_url?: string;
   privacy_url?: string;
   /** Whether the page opens `checkout_url` by itself when a shopper gets a unit. */
@@ -19,7 +25,7 @@ export type Branding = {
   texts?: Record<string, Record<string, string>>;
 };
 
-/** The origins of the images, for the content security policy. */
-export function imageOrigins({ image, logo }: Branding): string[] {
-  return [...new Set([image, logo].flatMap((url) => (url ? [new URL(url).origin] : [])))];
+/** The origins of the pictures. */
+export function imageOrigins({ image_url, logo_url }: Branding): string[] {
+  return [...new Set([image_url, logo_url].flatMap((url) => (url ? [new URL(url).origin] : [])))];
 }

@@ -87,7 +87,7 @@ describe('a campaign', () => {
       stacking: { exclusive: true, group: 'food' },
       checkout_url: 'http://shop.example/pay/{order_id}?until={expires_at}&sig={signature}',
       extend_seconds: 120,
-      branding: { title: 'Night sale', price: { amount: 1_500, currency: 'IDR' }, texts: { en: { buy: 'Mine!' } } },
+      branding: { title: 'Night sale', price: 1_500, currency: 'IDR', texts: { en: { buy: 'Mine!' } } },
       uniform_refusals: true,
       limits: {},
     };

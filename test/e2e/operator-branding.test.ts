@@ -7,7 +7,7 @@ import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
 /** The sale page of a campaign, and its buckets, set by the form of the operator. */
-const service = await startService({ SHARDS: '2' });
+const service = await startService({ SHARDS: '2', IMAGE_ORIGINS: 'https://img.example' });
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;
@@ -36,7 +36,7 @@ inBrowser('the sale page by form', () => {
     await fold(page, 'Sale page');
     await page.getByLabel('Headline').fill('Night owl lamp');
     await page.getByLabel('Description').fill('Two lines\nof text');
-    await page.getByLabel('Picture').fill('http://img.example/lamp.png');
+    await page.getByLabel('Picture', { exact: true }).fill('http://img.example/lamp.png');
     await page.getByLabel('Link to the terms of sale').fill('https://shop.example/terms');
     const price = page.getByLabel('Price', { exact: true });
     await price.fill('19,90');
@@ -54,10 +54,10 @@ inBrowser('the sale page by form', () => {
     await press(page, 'Create the campaign');
     await shows(page, 'Must be an https URL without a user name.');
     await shows(page, 'Must be a language of ISO 639');
-    expect(await page.getByLabel('Picture').getAttribute('aria-invalid')).toBe('true');
+    expect(await page.getByLabel('Picture', { exact: true }).getAttribute('aria-invalid')).toBe('true');
     expect(await page.getByLabel('Language').getAttribute('aria-invalid')).toBe('true');
     expect(await page.getByLabel('Headline').getAttribute('aria-invalid')).toBeNull();
-    await page.getByLabel('Picture').fill('https://img.example/lamp.png');
+    await page.getByLabel('Picture', { exact: true }).fill('https://img.example/lamp.png');
     await page.getByLabel('Language').fill('en');
     await press(page, 'Create the campaign');
     await shows(page, 'The draft was created.');
@@ -66,9 +66,10 @@ inBrowser('the sale page by form', () => {
       branding: {
         title: 'Night owl lamp',
         description: 'Two lines\nof text',
-        image: 'https://img.example/lamp.png',
+        image_url: 'https://img.example/lamp.png',
         terms_url: 'https://shop.example/terms',
-        price: { amount: 1990, currency: 'EUR' },
+        price: 1990,
+        currency: 'EUR',
         accent: '#ffee00',
         texts: { en: { buy: 'Grab the lamp' } },
       },
@@ -99,7 +100,8 @@ inBrowser('the sale page by form', () => {
       title: 'Lamp',
       accent: '#0b5fff',
       forward_to_checkout: true,
-      price: { amount: 15, currency: 'JPY' },
+      price: 15,
+      currency: 'JPY',
       texts: { ar: { buy: 'الآن' }, en: { buy: 'Grab it', wait: 'Soon' } },
     };
     const product = await operator.openCampaign({ name: 'Plain', branding });

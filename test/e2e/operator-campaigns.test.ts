@@ -167,7 +167,7 @@ inBrowser('a marketer', () => {
   test('reads the history of a sale with a report, also after a reload', async () => {
     const product = await operator.openCampaign({
       total_limit: 20,
-      branding: { price: { amount: 1_250, currency: 'EUR' } },
+      branding: { price: 1_250, currency: 'EUR' },
     });
     await checkoutInTurn(gatherShoppers(service.url, product, 3));
     await until('it is written', async () => {

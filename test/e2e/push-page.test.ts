@@ -7,7 +7,11 @@ import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService({ ...pushEnv(), NODE_ENV: 'development' });
+const service = await startService({
+  ...pushEnv(),
+  NODE_ENV: 'development',
+  IMAGE_ORIGINS: 'https://img.example',
+});
 const pushService = await startPushService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -55,7 +59,7 @@ test('the page has a manifest of its campaign, which caches may hold, and withou
   const branding = {
     title: 'Night "owl" lamp',
     shop_name: 'Lamps',
-    logo: 'https://img.example/logo.png',
+    logo_url: 'https://img.example/logo.png',
     accent: '#0b5fff',
   };
   const product = await operator.openCampaign({ name: 'Midnight sale', branding });

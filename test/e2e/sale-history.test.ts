@@ -18,7 +18,7 @@ test('the history has what happened in each minute, and what operators did', asy
     max_qty: 2,
     hold_seconds: 900,
     waiting_room: { enabled: true },
-    branding: { price: { amount: 1_250, currency: 'EUR' } },
+    branding: { price: 1_250, currency: 'EUR' },
   });
   const path = `/admin/campaigns/${product}/history`;
   const two = (await arrive(service.url, product).checkout({ qty: 2 })).data.reservation_id;

@@ -13,7 +13,9 @@ import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await startService({
+  IMAGE_ORIGINS: 'https://images.example,https://static.example,https://img.example',
+});
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const browser = await startBrowser();
@@ -101,9 +103,12 @@ const branding = {
   description: 'A lamp for {readers} & owls.',
   shop_name: 'Lamp shop',
   shop_url: 'https://shop.example/home?a=1&b=2',
-  image: 'https://images.example/lamp.jpg',
-  logo: 'https://static.example/logo.svg',
-  price: { amount: 1_250_000, currency: 'IDR' },
+  order_url: 'https://shop.example/orders',
+  image_url: 'https://images.example/lamp.jpg',
+  image_alt: 'A lamp like an "owl"',
+  logo_url: 'https://static.example/logo.svg',
+  price: 1_250_000,
+  currency: 'IDR',
   accent: '#ffe000',
   terms_url: 'https://shop.example/terms',
   privacy_url: 'https://shop.example/privacy',
@@ -116,6 +121,7 @@ test('the server renders the brand, its preview and the state, escaped, and allo
   expect(text).toContain('<title>The sale is on – Night &lt;owl&gt; &quot;lamp&quot;</title>');
   expect(text).toContain('<meta property="og:title" content="Night &lt;owl&gt; &quot;lamp&quot;">');
   expect(text).toContain('<meta property="og:image" content="https://images.example/lamp.jpg">');
+  expect(text).toContain('alt="A lamp like an &quot;owl&quot;"');
   expect(text).toContain('<meta property="og:description" content="A lamp for &#123;readers} &amp; owls.">');
   expect(text).toContain('<h1 id="name" dir="auto">Night &lt;owl&gt; &quot;lamp&quot;</h1>');
   expect(text).toMatch(/<p class="price">IDR\s12,500<\/p>/);
@@ -134,8 +140,10 @@ test('the server renders the brand, its preview and the state, escaped, and allo
 
 test('a branding that is not safe is rejected', async () => {
   const wrong = [
-    [{ image: 'http://images.example/a.jpg' }, '#/branding/image'],
-    [{ image: 'https://images.example/a.jpg; script-src *' }, '#/branding/image'],
+    [{ image_url: 'http://images.example/a.jpg' }, '#/branding/image_url'],
+    [{ image_url: 'https://images.example/a.jpg; script-src *' }, '#/branding/image_url'],
+    [{ image_url: 'https://others.example/a.jpg' }, '#/branding/image_url'],
+    [{ logo_url: 'https://images.example:444/a.jpg' }, '#/branding/logo_url'],
     [{ terms_url: 'javascript:alert(1)' }, '#/branding/terms_url'],
     [{ shop_url: 'http://shop.example/' }, '#/branding/shop_url'],
     [{ shop_url: 'http://localhost.shop.example/' }, '#/branding/shop_url'],
@@ -143,7 +151,10 @@ test('a branding that is not safe is rejected', async () => {
     [{ accent: 'red;}' }, '#/branding/accent'],
     [{ texts: { en: { buyy: 'x' } } }, '#/branding/texts/en/buyy'],
     [{ texts: { english: {} } }, '#/branding/texts/english'],
-    [{ price: { amount: 1, currency: 'XYZ1' } }, '#/branding/price/currency'],
+    [{ price: 1, currency: 'XYZ1' }, '#/branding/currency'],
+    [{ price: 1 }, '#/branding/currency'],
+    [{ currency: 'EUR' }, '#/branding/price'],
+    [{ price: 1.5, currency: 'EUR' }, '#/branding/price'],
   ] as const;
   for (const [given, pointer] of wrong) {
     const answer = await operator.call('POST', '/admin/campaigns', {
@@ -491,7 +502,7 @@ inBrowser('the page of a sale', () => {
   });
 
   test('shows the brand on phone and desktop, in light and dark, with an accent that can be read', async () => {
-    const { product } = await heldByAnother({ branding: { ...branding, image: undefined, logo: undefined } });
+    const { product } = await heldByAnother({ branding: { ...branding, image_url: undefined, logo_url: undefined } });
     for (const colorScheme of ['light', 'dark'] as const) {
       for (const viewport of [
         { width: 320, height: 640 },

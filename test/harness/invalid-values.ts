@@ -33,7 +33,7 @@ export const INVALID_VALUES = {
     '{"description":"a\\u0000b"}',
     '{"description":"a\\ud800"}',
     '{"texts":{"en":{"buy":"a\\u0000"}}}',
-    '{"image":"https://shop.example/\\u0000"}',
+    '{"image_url":"https://shop.example/\\u0000"}',
     '{"shop_url":"https://shop.example/\\udc00"}',
   ],
   key: [

@@ -22,7 +22,7 @@ const revenues = (found: Awaited<ReturnType<SaleMinutes['read']>>) =>
 const setPrice = (campaign: TestCampaign, price: object | null) =>
   store.sql.query(`update campaigns set rules = jsonb_set(rules, '{branding}', $2::jsonb) where campaign_id = $1`, [
     campaign.terms.id,
-    JSON.stringify(price === null ? {} : { price }),
+    JSON.stringify(price ?? {}),
   ]);
 /** Moves the latest change of the price to a time in the past. */
 const since = (campaign: TestCampaign, at: string) =>
@@ -33,10 +33,10 @@ const since = (campaign: TestCampaign, at: string) =>
   );
 
 test('each minute has the revenue at the price of its end, also while its rows are counted again', async () => {
-  const price = { amount: 1_000, currency: 'EUR' };
-  const campaign = await store.storeCampaign({ totalLimit: 99 }, { branding: { price } });
+  const price = { price: 1_000, currency: 'EUR' };
+  const campaign = await store.storeCampaign({ totalLimit: 99 }, { branding: price });
   for (const at of ['10:00:30', '10:02:10', '10:05:00', '10:09:00']) await pay(campaign, `2026-11-22T${at}Z`, 2);
-  await setPrice(campaign, { amount: 3_000, currency: 'USD' });
+  await setPrice(campaign, { price: 3_000, currency: 'USD' });
   await since(campaign, '2026-11-22T10:02:50Z');
   await setPrice(campaign, null);
   await since(campaign, '2026-11-22T10:08:00Z');
@@ -55,8 +55,8 @@ test('each minute has the revenue at the price of its end, also while its rows a
 test('a price is kept when it changes only, and one that comes later is not that of earlier minutes', async () => {
   const campaign = await store.storeCampaign({ totalLimit: 99 });
   await pay(campaign, '2026-11-22T10:00:30Z', 1);
-  await setPrice(campaign, { amount: 5, currency: 'JPY' });
-  await setPrice(campaign, { currency: 'JPY', amount: 5 });
+  await setPrice(campaign, { price: 5, currency: 'JPY' });
+  await setPrice(campaign, { currency: 'JPY', price: 5 });
   await store.sql.query(`update campaigns set rules = rules || '{"audience": null}' where campaign_id = $1`, [
     campaign.terms.id,
   ]);
