@@ -127,6 +127,9 @@ export class StatusFollower {
       case 'closed':
       case 'left':
         return this.deps.onStanding({ status: type, position: null, ...fields });
+      // The status stays that of the unit: `promoted`, or `completed` by a checkout.
+      case 'extended':
+        return this.deps.onStanding(fields);
       case 'paused':
       case 'resumed':
         return this.deps.onPause(type);

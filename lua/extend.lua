@@ -1,4 +1,5 @@
--- Extends the deadline of a reservation once, while a payment is under way. A repetition gets the same deadline.
+-- Extends the deadline of a reservation once, while a payment is under way. A repetition gets the same deadline. A
+-- closed campaign extends none.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments
 -- ARGV
@@ -10,6 +11,7 @@
 --   extended due_ms durable entry...     due_ms: the new deadline; the same for each repetition, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   ended state       released or expired, also if no sweep has run yet
+--   closed            the campaign is closed, and the reservation was not extended before
 --   settled state     redeemed, reacquired, refunded, burned or voided: there is nothing to pay any more
 --   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
@@ -46,6 +48,7 @@ local durable = c.durable and '1' or '0'
 if redis.call('HEXISTS', keys.payments, reservation_id) == 1 then
   return { 'extended', string.format('%d', reservation.due), durable }
 end
+if c.status == 'closed' then return { 'closed' } end
 
 local plan = new_plan(c, keys, generation, now)
 local due = string.format('%d', reservation.due + extend_ms)
@@ -54,6 +57,8 @@ local packed = reservation_text(reservation)
 plan.reservations[reservation_id] = packed
 plan.deadlines[reservation_id] = due
 plan.payments[reservation_id] = '[]'
+table.insert(plan.news, 'extended|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. due ..
+  '|' .. reservation.qty)
 add_entry(plan, packed, 'kind', 'extended', 'no', c.no_text, 'at', now, 'reservation', reservation_id, 'due', due,
   'by', actor, 'trace', trace)
 return apply(plan, { 'extended', due, durable })

@@ -15,8 +15,14 @@ export type Redeemed =
     >)
   | ({ status: 'queued'; position: number; queue_size: number } & Record<string, unknown>);
 
-/** A reservation by its id, or by the id of its order. `product_id` if several campaigns have the order. */
-export type ReservationName = { reservation_id: string } | { order_id: string; product_id?: string };
+/**
+ * A reservation by its id, or those of an order. `user_id` if several users have it; `product_id` for those of one
+ * product alone.
+ */
+export type ReservationName = { reservation_id: string } | { order_id: string; user_id?: string; product_id?: string };
+
+/** An order that has several reservations. */
+export type OfOrder = { order_id: string; reservations: { reservation_id: string; status: string }[] };
 
 export type Confirmed = {
   reservation_id: string;
@@ -125,8 +131,13 @@ export class Doorbuster {
     return this.#call({ method: 'POST', path: '/coupons/redeem', key: null, body, headers });
   }
 
-  /** Confirms the payment of a reservation. A code `reservation_released` means: refund the payment. */
-  confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed> {
+  /**
+   * Confirms the payment of a reservation. A code `reservation_released` means: refund the payment. In an order with
+   * several reservations, `order_partly_decided` means that some could not be confirmed.
+   */
+  confirm(body: { reservation_id: string; payment_ref?: string }): Promise<Confirmed>;
+  confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed | OfOrder>;
+  confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed | OfOrder> {
     return this.#call({ method: 'POST', path: '/flash-sale/confirm', key: 'serviceKey', body });
   }
 
@@ -134,27 +145,43 @@ export class Doorbuster {
    * Gives up an unpaid reservation. With `keep` it keeps that many of its units; a code `reservation_released` then means
    * that it has ended.
    */
-  release(body: ReservationName & { reason?: string; keep?: 0 }): Promise<Released>;
+  release(body: { reservation_id: string; reason?: string; keep?: 0 }): Promise<Released>;
+  release(body: ReservationName & { reason?: string; keep?: 0 }): Promise<Released | OfOrder>;
   release(body: ReservationName & { reason?: string; keep: number }): Promise<Released | ReleasedInPart>;
-  release(body: ReservationName & { reason?: string; keep?: number }): Promise<Released | ReleasedInPart> {
+  release(body: ReservationName & { reason?: string; keep?: number }): Promise<Released | ReleasedInPart | OfOrder> {
     return this.#call({ method: 'POST', path: '/flash-sale/release', key: 'serviceKey', body });
   }
 
   /**
-   * Extends the time to pay once, while a payment is under way. A repetition gets the same time. A code
-   * `extension_not_allowed` means that the campaign has no `extend_seconds`.
+   * Extends the time to pay once, while a payment is under way. A code `already_extended` means that an earlier call
+   * did it, `extension_not_allowed` that the campaign has no `extend_seconds` or is closed.
    */
-  extend(body: ReservationName): Promise<Extended> {
-    return this.#call({ method: 'POST', path: '/flash-sale/extend', key: 'serviceKey', body });
+  extend(body: { reservation_id: string }): Promise<Extended>;
+  extend(body: ReservationName): Promise<Extended | OfOrder>;
+  async extend(body: ReservationName): Promise<Extended | OfOrder> {
+    const call = { method: 'POST', path: '/flash-sale/extend', key: 'serviceKey' as const, body };
+    let hasLost = false;
+    try {
+      return await this.#call(call, () => {
+        hasLost = true;
+      });
+    } catch (error) {
+      if (!hasLost || !(error instanceof DoorbusterError) || error.code !== 'already_extended') throw error;
+      // A try of this call did it, and its response was lost.
+      const { reservation_id, reservations, pay_before } = error.problem as unknown as Extended & OfOrder;
+      if (reservations) return { order_id: 'order_id' in body ? body.order_id : '', reservations };
+      return { reservation_id, status: 'extended', pay_before };
+    }
   }
 
   /**
    * Records that the payment of a redeemed reservation was refunded. With `keep` it keeps that many of its units; a code
    * `reservation_refunded` then means that all of them were refunded.
    */
-  refund(body: ReservationName & { keep?: 0 }): Promise<Refunded>;
+  refund(body: { reservation_id: string; keep?: 0 }): Promise<Refunded>;
+  refund(body: ReservationName & { keep?: 0 }): Promise<Refunded | OfOrder>;
   refund(body: ReservationName & { keep: number }): Promise<Refunded | RefundedInPart>;
-  refund(body: ReservationName & { keep?: number }): Promise<Refunded | RefundedInPart> {
+  refund(body: ReservationName & { keep?: number }): Promise<Refunded | RefundedInPart | OfOrder> {
     return this.#call({ method: 'POST', path: '/flash-sale/refund', key: 'serviceKey', body });
   }
 
@@ -181,13 +208,15 @@ export class Doorbuster {
     return this.#call({ method, path, key: 'adminKey', body });
   }
 
-  async #call<Data>(call: Call): Promise<Data> {
+  /** @param onLost called when a try had no usable response, so that it may have had its effect */
+  async #call<Data>(call: Call, onLost: () => void = () => {}): Promise<Data> {
     const { retries = 3 } = this.options;
     for (let tries = 0; ; tries += 1) {
       const { data, error, retryAfterMs } = await this.#once<Data>(call);
       if (!error) return data as Data;
       const passes = error.status === 0 || error.status === 429 || error.status >= 500;
       if (!passes || tries >= retries) throw error;
+      if (error.status !== 429) onLost();
       const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries) * (0.5 + Math.random() / 2);
       await new Promise((resolve) => setTimeout(resolve, Math.max(retryAfterMs, pause)));
     }

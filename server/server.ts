@@ -13,8 +13,8 @@ export {
   type Validated,
 } from './api.js';
 export {
-  type CheckoutUrlCheck,
-  verifyCheckoutUrl,
+  type PayLinkCheck,
+  verifyPayLink,
   verifyWebhook,
   WebhookError,
   type WebhookHeaders,

@@ -75,6 +75,8 @@ export const FEATURES = {
   'api/pages/': ['e2e/landing', 'e2e/cache', 'e2e/sale-page', 'e2e/hygiene', 'e2e/operator-session'],
   'api/support/': ['e2e/support', 'e2e/rights', 'e2e/rights-races', 'integration/redemption-search'],
   'api/push/': ['e2e/push'],
+  'shared/payments/': ['e2e/payment-webhooks', 'e2e/payments-by-order', 'e2e/payment-search', 'faults/postgres'],
+  'worker/retry-payments/': ['e2e/payment-webhooks'],
   'api/payment/': [
     'e2e/extend',
     'e2e/reduced-quantity',

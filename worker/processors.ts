@@ -24,6 +24,7 @@ import type { Reconciling } from './reconcile/reconcile.module.js';
 import type { Refilling } from './recovery/recovery.module.js';
 import { removeExpired } from './retention/retention.js';
 import { retentionOf } from './retention/retention.module.js';
+import { retryPayments } from './retry-payments/retry-payments.module.js';
 import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
 import { keepSchedule } from './schedule/schedule.js';
 import type { Sweep, Sweeps } from './sweeps/sweeps.js';
@@ -98,6 +99,7 @@ export function createSweeps(
     reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile.all() },
     prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
     minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core, log) },
+    payments: { everyMs: LIMITS.paymentsEveryMs, run: retryPayments(core) },
     push: push && { everyMs: LIMITS.pushEveryMs, run: push },
   };
 }

@@ -1,4 +1,5 @@
 import { localTime, momentOf, type WindowEdge } from '../../shared/calendar/sale-window.js';
+import { storedExtendSeconds } from '../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { type CampaignTerms, givenTerms, storedTerms, termsOf } from '../../shared/domain/terms.js';
 import { storedOpeningMinutes, storedVelocity, type VelocityMode } from '../../shared/domain/velocity.js';
@@ -99,6 +100,7 @@ export function campaignView(campaign: StoredCampaign): CampaignData {
     ends_at: ends_at?.toISOString() ?? null,
     ends_at_local: ends_at && localTime(ends_at, campaign.timeZone),
     ...rules,
+    extend_seconds: storedExtendSeconds(campaign.rules.extend_seconds, campaign.holdSeconds),
     velocity: storedVelocity(campaign.rules.velocity),
     opening_minutes: storedOpeningMinutes(campaign.rules.opening_minutes),
     buckets: campaign.buckets,

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
-import { RISK_MODES } from '../../shared/domain/campaign-policy.js';
+import { MOST_EXTEND_SECONDS, RISK_MODES } from '../../shared/domain/campaign-policy.js';
 import { checkoutUrlProblem, MAX_CHECKOUT_URL, PLACEHOLDERS } from '../../shared/domain/checkout-url.js';
 import { DEFAULT_OPENING_MINUTES, MAX_OPENING_MINUTES, VELOCITY_MODES } from '../../shared/domain/velocity.js';
 import { externalId, note, storable } from '../http/fields.js';
+import { nearestName } from '../http/unknown-fields.js';
 import { branding } from './branding.contract.js';
 import { typedCode } from './codes.contract.js';
 import { limits } from './limits.contract.js';
@@ -17,7 +18,6 @@ export const ONE_UNIT = 'must be 1 in a campaign with several buckets';
 
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
-const MAX_EXTEND_SECONDS = 86_400;
 
 const waitingRoom = z.strictObject({
   enabled: z.boolean(),
@@ -68,7 +68,7 @@ const placeholders = Object.entries(PLACEHOLDERS).map(([name, meaning]) => `\`{$
 const checkoutUrl = storable
   .max(MAX_CHECKOUT_URL, `must have at most ${MAX_CHECKOUT_URL} characters`)
   .superRefine((template, context) => {
-    const problem = checkoutUrlProblem(template);
+    const problem = checkoutUrlProblem(template, nearestName);
     if (problem) context.addIssue({ code: 'custom', message: problem });
   })
   .describe(`where shoppers pay: a URL with the placeholders ${placeholders.join(', ')}`);
@@ -79,7 +79,7 @@ export const rules = {
   extend_seconds: z
     .int()
     .min(0)
-    .max(MAX_EXTEND_SECONDS)
+    .max(MOST_EXTEND_SECONDS)
     .describe('by how much a service may extend the deadline of a reservation, once; 0 = not at all'),
   branding: branding.nullable(),
   require_token: z.boolean(),
@@ -146,7 +146,7 @@ const campaignFields = z.strictObject({
   audience: rules.audience.default(null),
   stacking: rules.stacking.default({ exclusive: false }),
   checkout_url: rules.checkout_url.default(null),
-  extend_seconds: rules.extend_seconds.default(0),
+  extend_seconds: rules.extend_seconds.optional().describe('default: `hold_seconds`, at most 1,800; 0 = not at all'),
   branding: rules.branding.default(null),
   uniform_refusals: rules.uniform_refusals.default(false),
   limits: rules.limits.default({}),

@@ -22,6 +22,12 @@ export const problemSchema = z
     challenge: z.record(z.string(), z.unknown()).optional().describe('of `challenge_required`: docs/challenges.md'),
     policy: z.string().optional().describe('of `rate_limited`: the quota that is exceeded'),
     free: z.int().nullable().optional().describe('of `stock_insufficient`: free units'),
+    reservation_id: z.string().optional().describe('of `already_extended`'),
+    pay_before: z.iso.datetime().optional().describe('of `already_extended`: the deadline'),
+    reservations: z
+      .array(z.looseObject({ reservation_id: z.string() }))
+      .optional()
+      .describe('of `order_ambiguous` and `order_partly_decided`: the reservations of the order'),
     original_status: z.int().optional().describe('of `duplicate_request`: the status of the first response'),
     data: z.unknown().optional().describe('of `duplicate_request`: the data of the first response'),
   })
@@ -41,6 +47,22 @@ const MEMBERS: { readonly [Code in ErrorCode]?: Record<string, unknown> } = {
   wrong_role: { role: 'write' },
   rate_limited: { policy: 'device' },
   stock_insufficient: { free: 3 },
+  already_extended: {
+    reservation_id: '01a1fc6d-483b-7a4a-9e25-913b00000001',
+    pay_before: '2026-11-27T20:15:00.000Z',
+  },
+  order_ambiguous: {
+    reservations: [
+      { reservation_id: '01a1fc6d-483b-7a4a-9e25-913b00000001', product_id: 'sale-1', user_id: 'ann' },
+      { reservation_id: '01a1fc6d-483b-7a4a-9e25-913b00000003', product_id: 'sale-1', user_id: 'ben' },
+    ],
+  },
+  order_partly_decided: {
+    reservations: [
+      { reservation_id: '01a1fc6d-483b-7a4a-9e25-913b00000001', status: 'redeemed' },
+      { reservation_id: '01a1fc6d-483b-7a4a-9e25-913b00000003', status: 'expired' },
+    ],
+  },
   duplicate_request: {
     original_status: 200,
     data: { status: 'completed', order_id: 'ord_01a1fc6d483b7a4a9e25913b00000001' },

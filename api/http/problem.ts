@@ -16,6 +16,7 @@ const SCHEMES: Partial<Record<ErrorCode, string>> = {
   attestation_invalid: 'Attestation',
   attestation_expired: 'Attestation',
   token_invalid: 'OneTimeToken',
+  signature_invalid: 'Signature',
 };
 
 /**

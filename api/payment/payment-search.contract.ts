@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
+import { NEEDS_ACTION, PAYMENT_OUTCOMES, type PaymentOutcome } from '../../shared/payments/payment-event.js';
 import { externalId, isoTime, note, storable } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
-import { PAYMENT_OUTCOMES, type PaymentOutcome } from './payment-events.js';
 
 const OUTCOMES = Object.keys(PAYMENT_OUTCOMES) as [PaymentOutcome, ...PaymentOutcome[]];
-/** Outcomes after which a person has to act: return money, or find out what was paid. */
-export const NEEDS_ACTION = ['late', 'duplicate', 'partial', 'unknown'] as const satisfies readonly PaymentOutcome[];
 
 /** The index of event ids takes ids of some 2,700 bytes. */
 const MAX_CURSOR = 4_096;
@@ -39,8 +37,8 @@ export const paymentEventsQuery = z.object({
 });
 export type PaymentEventsQuery = z.infer<typeof paymentEventsQuery>;
 
-/** What a cursor contains: microseconds, provider and event id, in a form that Postgres takes. */
-export const cursorParts = z.tuple([z.string().regex(/^\d{1,18}$/), storable, storable]);
+/** What a cursor contains: microseconds, provider, event id and reservation, in a form that Postgres takes. */
+export const cursorParts = z.tuple([z.string().regex(/^\d{1,18}$/), storable, storable, z.uuid().nullable()]);
 
 const paymentEventData = z
   .object({
@@ -50,13 +48,15 @@ const paymentEventData = z
     outcome: z.enum(OUTCOMES).describe(meanings.join('; ')),
     partial: z.boolean().describe('the event is about a part of the amount'),
     payment_ref: z.string().nullable(),
+    amount: z.int().nullable().describe('in minor units; null = the provider does not say'),
+    currency: z.string().nullable(),
     received_at: time,
     refunded_at: time.nullable().describe('when the provider reported that this payment was returned as a whole'),
     reservation_id: z.uuid().nullable().describe('null = the event names none that exists'),
     product_id: z.string().nullable(),
     campaign_name: z.string().nullable(),
     user_id: z.string().nullable().describe('null = there is no reservation, or it is not written yet'),
-    order_id: z.string().nullable(),
+    order_id: z.string().nullable().describe('of the reservation, or as an event without one names it'),
     status: z.enum(REDEMPTION_STATUSES).nullable().describe('of the reservation'),
   })
   .meta({ id: 'PaymentEvent' });

@@ -1,4 +1,5 @@
 import { parseReservationId } from '../../shared/domain/ids.js';
+import { NEEDS_ACTION, type PaymentOutcome } from '../../shared/payments/payment-event.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type {
   FoundPaymentEvent,
@@ -11,10 +12,8 @@ import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { invalidFields, validate } from '../http/validate.js';
-import type { PaymentOutcome } from './payment-events.js';
 import {
   cursorParts,
-  NEEDS_ACTION,
   type PaymentEventData,
   type PaymentEventsQuery,
   paymentEventsContract,
@@ -82,8 +81,8 @@ function cursorOf(text: string): PaymentEventCursor {
   const parts = cursorParts.safeParse(parsed(Buffer.from(text, 'base64url').toString()));
   if (!parts.success)
     throw invalidFields({ pointer: '#/cursor', detail: 'must be the `next_cursor` of the previous page' });
-  const [micros, provider, eventId] = parts.data;
-  return { micros, provider, eventId };
+  const [micros, provider, eventId, reservation] = parts.data;
+  return { micros, provider, eventId, reservation };
 }
 
 function parsed(text: string): unknown {
@@ -94,8 +93,8 @@ function parsed(text: string): unknown {
   }
 }
 
-const textOf = ({ micros, provider, eventId }: PaymentEventCursor): string =>
-  Buffer.from(JSON.stringify([micros, provider, eventId])).toString('base64url');
+const textOf = ({ micros, provider, eventId, reservation }: PaymentEventCursor): string =>
+  Buffer.from(JSON.stringify([micros, provider, eventId, reservation])).toString('base64url');
 
 function view({ received_at, refunded_at, outcome, ...event }: FoundPaymentEvent): PaymentEventData {
   return {

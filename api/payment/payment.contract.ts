@@ -5,10 +5,11 @@ import type { RouteContract } from '../http/route.js';
 const reservationId = z.string().min(1).max(64, 'is not a valid reservation id');
 const reservation = {
   reservation_id: reservationId.optional(),
-  order_id: externalId.optional().describe('names the reservation instead of its id; for services'),
-  product_id: externalId.optional().describe('product of the reservation, if several have the `order_id`'),
+  order_id: externalId.optional().describe('names the reservations of an order instead; for services'),
+  user_id: externalId.optional().describe('user of the reservations, if several have the `order_id`'),
+  product_id: externalId.optional().describe('only the reservations of this product'),
 };
-/** Requires one name of the reservation. */
+/** Requires one name of the reservations. */
 function namedOnce(
   { reservation_id, order_id }: { reservation_id?: string | undefined; order_id?: string | undefined },
   context: z.RefinementCtx,
@@ -36,6 +37,17 @@ export const holderReleaseBody = z.object({ reservation_id: reservationId, reaso
 export const extendBody = z.strictObject(reservation).superRefine(namedOnce);
 export const refundBody = z.strictObject({ ...reservation, keep }).superRefine(namedOnce);
 
+const ofOrder = z
+  .object({
+    order_id: z.string(),
+    reservations: z.array(
+      z
+        .looseObject({ reservation_id: z.uuid(), status: z.string() })
+        .describe('and what the call returns for one: `already_paid_by`, `reacquired`, `qty`, `pay_before`'),
+    ),
+  })
+  .describe('the order has several reservations, each of which was decided by itself');
+
 const COMMON = [
   'invalid_request',
   'invalid_json',
@@ -45,6 +57,7 @@ const COMMON = [
   'forbidden',
   'reservation_not_found',
   'order_ambiguous',
+  'order_partly_decided',
   'temporarily_unavailable',
 ] as const;
 
@@ -56,7 +69,8 @@ export const confirmContract = {
   description:
     'Idempotent: a retry gets the same response. A call with another `payment_ref` is a second charge: it is recorded, causes the ' +
     'event `dev.doorbuster.payment.duplicated.v1`, and its response names the first reference in `already_paid_by`. ' +
-    'The reservation is named by `reservation_id`, or by `order_id`.',
+    'The reservation is named by `reservation_id`, or by `order_id`. ' +
+    'Several reservations of an order are confirmed one by one: 409 `order_partly_decided` if some cannot be; a repetition completes it.',
   tag: 'payment',
   caller: 'service',
   body: confirmBody,
@@ -64,23 +78,26 @@ export const confirmContract = {
   answers: {
     200: {
       description: 'Redeemed.',
-      data: z.object({
-        reservation_id: z.uuid(),
-        status: z.literal('redeemed'),
-        order_id: z.string(),
-        already_paid_by: z
-          .string()
-          .optional()
-          .describe('the first `payment_ref`, if this is another one; refund one of them'),
-        reacquired: z
-          .literal(true)
-          .optional()
-          .describe('the reservation had ended, and a free unit was reserved again'),
-        qty: z
-          .int()
-          .optional()
-          .describe('units of the reservation, if some were given back before; deliver no more than these'),
-      }),
+      data: z.union([
+        z.object({
+          reservation_id: z.uuid(),
+          status: z.literal('redeemed'),
+          order_id: z.string(),
+          already_paid_by: z
+            .string()
+            .optional()
+            .describe('the first `payment_ref`, if this is another one; refund one of them'),
+          reacquired: z
+            .literal(true)
+            .optional()
+            .describe('the reservation had ended, and a free unit was reserved again'),
+          qty: z
+            .int()
+            .optional()
+            .describe('units of the reservation, if some were given back before; deliver no more than these'),
+        }),
+        ofOrder,
+      ]),
     },
   },
   errors: [...COMMON, 'reservation_released', 'reservation_refunded', 'reservation_voided'],
@@ -111,6 +128,7 @@ export const releaseContract = {
           qty: z.int().describe('units that the reservation has'),
           released_qty: z.int().describe('units that were released until now'),
         }),
+        ofOrder,
       ]),
     },
   },
@@ -130,8 +148,8 @@ export const extendContract = {
   path: '/flash-sale/extend',
   summary: 'Extend the time to pay',
   description:
-    'Once for a reservation, by `extend_seconds` of its campaign, while a payment is under way. Idempotent: a retry gets the same ' +
-    '`pay_before`.',
+    'Once for a reservation, by `extend_seconds` of its campaign, while a payment is under way: before the deadline, and before the campaign ' +
+    'is closed. A repetition is 409 `already_extended` with the new `pay_before`, so that a lost response is learned.',
   tag: 'payment',
   caller: 'service',
   body: extendBody,
@@ -139,12 +157,16 @@ export const extendContract = {
   answers: {
     200: {
       description: 'Extended.',
-      data: z.object({ reservation_id: z.uuid(), status: z.literal('extended'), pay_before: z.iso.datetime() }),
+      data: z.union([
+        z.object({ reservation_id: z.uuid(), status: z.literal('extended'), pay_before: z.iso.datetime() }),
+        ofOrder,
+      ]),
     },
   },
   errors: [
     ...COMMON,
     'extension_not_allowed',
+    'already_extended',
     'reservation_released',
     'reservation_redeemed',
     'reservation_refunded',
@@ -177,6 +199,7 @@ export const refundContract = {
           qty: z.int().describe('units that the reservation has'),
           refunded_qty: z.int().describe('units that were refunded until now'),
         }),
+        ofOrder,
       ]),
     },
   },

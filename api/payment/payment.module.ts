@@ -2,28 +2,27 @@ import { LIMITS } from '../../shared/config/limits.js';
 import type { PaymentConfig } from '../../shared/config/payments.js';
 import { bucketOfReservation, FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { PaymentEvents } from '../../shared/payments/payment-events.js';
+import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
+import { storeIn } from '../../shared/payments/store-events.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { PaymentEventSearch } from '../../shared/postgres/payment-event-search.js';
 import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { RedemptionSearch } from '../../shared/postgres/redemption-search.js';
 import { ReservationOrders } from '../../shared/postgres/reservation-orders.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
-import { insertEvents } from '../../shared/projection/new-events.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
 import { paymentRoutes } from './payment.route.js';
-import { PaymentEvents, type PaymentEventsDeps } from './payment-events.js';
 import { type PaymentSearchDeps, paymentSearchRoute } from './payment-search.route.js';
 import { paymentWebhookRoute } from './payment-webhook.route.js';
 import { midtransProvider } from './providers/midtrans.js';
 import type { PaymentProvider } from './providers/provider.js';
 import { signedWebhookProvider } from './providers/signed-webhook.js';
 import { stripeProvider } from './providers/stripe.js';
-import { ReservationLookup } from './reservation-lookup.js';
 
 /** Payment and release of reserved units, by services and by the webhooks of payment providers, and their search. */
 export function paymentModule(
@@ -44,7 +43,7 @@ export function paymentModule(
   const table = new PaymentEventsTable(database);
   const events = new PaymentEvents({
     ...{ sales, acknowledgements, lookup, table },
-    store: storeIn(core, table),
+    store: storeIn(shards, database, table),
     untilPersisted: ({ product, id }) => acknowledgements.persisted(shards.of(product, bucketOfReservation(id)).index),
     onDuplicate: () => metrics.duplicatePayments.inc(),
   });
@@ -77,20 +76,4 @@ function providersOf({ stripeSecrets, webhookSecrets, midtransKey }: PaymentConf
     ...(webhookSecrets.length > 0 ? [signedWebhookProvider(webhookSecrets)] : []),
     ...(midtransKey === null ? [] : [midtransProvider(midtransKey)]),
   ];
-}
-
-/** Stores events of providers. Most make no event of ours, and need no transaction. */
-function storeIn({ shards, database }: Core, table: PaymentEventsTable): PaymentEventsDeps['store'] {
-  return async (row, { product }, events) => {
-    if (events.length === 0) return table.insert(row);
-    const cursor = new JournalCursor(database, shards.of(product, FIRST_BUCKET).index, shards.all.length > 1);
-    return database.transaction(async (client) => {
-      // Every writer of events holds this lock, so that the order of events is the order of commits.
-      await cursor.lock(client);
-      await cursor.lockWrites(client);
-      if (!(await table.insert(row, client))) return false;
-      await insertEvents(client, events);
-      return true;
-    });
-  };
 }

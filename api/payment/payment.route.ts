@@ -5,6 +5,7 @@ import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Located, ReservationLookup } from '../../shared/payments/reservation-lookup.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -25,7 +26,7 @@ import {
   releaseBody,
   releaseContract,
 } from './payment.contract.js';
-import type { Located, ReservationLookup } from './reservation-lookup.js';
+import { decideAll, done, refused } from './several.js';
 
 export type PaymentDeps = {
   sales: SalesOf;
@@ -38,7 +39,7 @@ export type PaymentDeps = {
   log: Log;
 };
 
-/** POST /flash-sale/confirm, /release and /refund: the calls of a payment service. One script decides each call. */
+/** POST /flash-sale/confirm, /release, /extend and /refund, for payment services. A script decides each reservation. */
 export function paymentRoutes(deps: PaymentDeps): Route[] {
   const { sales, lookup, acknowledgements, apiKeys, tickets, metrics } = deps;
   return [
@@ -46,137 +47,154 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
-      const at = await lookup.find(body);
-      const outcome = await sales
-        .of(at.product, bucketOfReservation(at.id))
-        .reservations.confirm(at.product, at.id, body.payment_ref ?? '', { actor, trace: req.trace });
-      record(deps, req, 'confirm', at, outcome.kind);
-      // Refusing a reservation that has just expired also acknowledges its expiry.
-      if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
-      switch (outcome.kind) {
-        case 'redeemed':
-          if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
-          return call.reply(200, {
-            reservation_id: at.id,
-            status: 'redeemed',
-            order_id: outcome.orderId,
-            ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
-            ...(outcome.reacquired ? { reacquired: true } : {}),
-            ...(outcome.qty === null ? {} : { qty: outcome.qty }),
-          });
-        case 'ended':
-          throw call.refusal(endedProblem(outcome.state));
-        case 'not_found':
-          throw call.refusal(notFound());
-        default:
-          return assertNever(outcome);
-      }
+      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
+        const bucket = bucketOfReservation(at.id);
+        const { reservations } = sales.of(at.product, bucket);
+        const by = { actor, trace: req.trace };
+        const outcome = await reservations.confirm(at.product, at.id, body.payment_ref ?? '', by);
+        record(deps, req, 'confirm', at, outcome.kind);
+        // Refusing a reservation that has just expired also acknowledges its expiry.
+        if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome, bucket);
+        switch (outcome.kind) {
+          case 'redeemed':
+            if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
+            return done('redeemed' as const, {
+              reservation_id: at.id,
+              status: 'redeemed' as const,
+              order_id: outcome.orderId,
+              ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
+              ...(outcome.reacquired ? { reacquired: true as const } : {}),
+              ...(outcome.qty === null ? {} : { qty: outcome.qty }),
+            });
+          case 'ended':
+            return refused(outcome.state, endedProblem(outcome.state));
+          case 'not_found':
+            return refused('unknown', notFound());
+          default:
+            return assertNever(outcome);
+        }
+      });
+      return call.reply(200, data);
     }),
     defineRoute(releaseContract, async (call) => {
       const { req } = call;
       const { ticket, actor } = callerOfRelease(req, apiKeys, tickets);
       const json = await readJson(req);
       const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
-      const at = await lookup.find(body);
-      const isOther = ticket && ticket.reservation !== at.id;
-      if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
-      const outcome = await sales
-        .of(at.product, bucketOfReservation(at.id))
-        .reservations.release(
-          at.product,
-          at.id,
-          ticket?.user ?? null,
-          body.reason ?? '',
-          { actor, trace: req.trace },
-          body.keep,
-        );
-      record(deps, req, 'release', at, outcome.kind);
-      if (outcome.kind === 'released' || outcome.kind === 'kept' || outcome.kind === 'settled')
-        await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
-      switch (outcome.kind) {
-        case 'released':
-          if (body.keep) throw call.refusal('reservation_released', `The reservation is ${outcome.state}.`);
-          return call.reply(200, { reservation_id: at.id, released: true, status: outcome.state });
-        case 'kept':
-          return call.reply(200, {
-            reservation_id: at.id,
-            released: false,
-            status: 'reserved',
-            qty: outcome.qty,
-            released_qty: outcome.released,
-          });
-        case 'settled':
-          throw call.refusal(settledProblem(outcome.state));
-        case 'foreign':
-          throw call.refusal(foreign());
-        case 'not_found':
-          throw call.refusal(notFound());
-        default:
-          return assertNever(outcome);
-      }
+      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
+        const bucket = bucketOfReservation(at.id);
+        const isOther = ticket && ticket.reservation !== at.id;
+        if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) return refused('unknown', foreign());
+        const { reservations } = sales.of(at.product, bucket);
+        const by = { actor, trace: req.trace };
+        const user = ticket?.user ?? null;
+        const outcome = await reservations.release(at.product, at.id, user, body.reason ?? '', by, body.keep);
+        record(deps, req, 'release', at, outcome.kind);
+        if (outcome.kind === 'released' || outcome.kind === 'kept' || outcome.kind === 'settled')
+          await acknowledgements.held(at.product, outcome, bucket);
+        switch (outcome.kind) {
+          case 'released':
+            if (body.keep)
+              return refused(
+                outcome.state,
+                new Problem('reservation_released', `The reservation is ${outcome.state}.`),
+              );
+            return done(outcome.state, { reservation_id: at.id, released: true as const, status: outcome.state });
+          case 'kept':
+            return done('reserved', {
+              reservation_id: at.id,
+              released: false as const,
+              status: 'reserved' as const,
+              qty: outcome.qty,
+              released_qty: outcome.released,
+            });
+          case 'settled':
+            return refused(outcome.state, settledProblem(outcome.state));
+          case 'foreign':
+            return refused('unknown', foreign());
+          case 'not_found':
+            return refused('unknown', notFound());
+          default:
+            return assertNever(outcome);
+        }
+      });
+      return call.reply(200, data);
     }),
     defineRoute(extendContract, async (call) => {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
-      const at = await lookup.find(validate(extendBody, await readJson(req)));
-      const { extendSeconds } = deps.policies.of(at.product);
-      if (extendSeconds === 0) throw call.refusal('extension_not_allowed', 'The campaign has no `extend_seconds`.');
-      const bucket = bucketOfReservation(at.id);
-      const { reservations } = sales.of(at.product, bucket);
-      const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, { actor, trace: req.trace });
-      record(deps, req, 'extend', at, outcome.kind);
-      switch (outcome.kind) {
-        case 'extended':
-          await acknowledgements.held(at.product, outcome, bucket);
-          return call.reply(200, {
-            reservation_id: at.id,
-            status: 'extended',
-            pay_before: new Date(outcome.dueMs).toISOString(),
-          });
-        case 'ended':
-          throw call.refusal('reservation_released', `The reservation is ${outcome.state}.`);
-        case 'settled':
-          throw call.refusal(settledProblem(outcome.state));
-        case 'not_found':
-          throw call.refusal(notFound());
-        default:
-          return assertNever(outcome);
-      }
+      const body = validate(extendBody, await readJson(req));
+      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
+        const { extendSeconds } = deps.policies.of(at.product);
+        if (extendSeconds === 0) return refused('unknown', notExtended('The campaign has no `extend_seconds`.'));
+        const bucket = bucketOfReservation(at.id);
+        const { reservations } = sales.of(at.product, bucket);
+        const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, { actor, trace: req.trace });
+        record(deps, req, 'extend', at, outcome.kind);
+        switch (outcome.kind) {
+          case 'extended': {
+            await acknowledgements.held(at.product, outcome, bucket);
+            const pay_before = new Date(outcome.dueMs).toISOString();
+            if (outcome.journalId === '') return refused('extended', alreadyExtended(at.id, pay_before));
+            return done('extended', { reservation_id: at.id, status: 'extended' as const, pay_before });
+          }
+          case 'closed':
+            return refused('reserved', notExtended('The campaign is closed.'));
+          case 'ended':
+            return refused(outcome.state, new Problem('reservation_released', `The reservation is ${outcome.state}.`));
+          case 'settled':
+            return refused(outcome.state, settledProblem(outcome.state));
+          case 'not_found':
+            return refused('unknown', notFound());
+          default:
+            return assertNever(outcome);
+        }
+      });
+      return call.reply(200, data);
     }),
     defineRoute(refundContract, async (call) => {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
-      const at = await lookup.find(body);
-      const outcome = await sales
-        .of(at.product, bucketOfReservation(at.id))
-        .reservations.refund(at.product, at.id, { actor, trace: req.trace }, body.keep);
-      record(deps, req, 'refund', at, outcome.kind);
-      if (outcome.kind === 'refunded' || outcome.kind === 'kept')
-        await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
-      switch (outcome.kind) {
-        case 'kept':
-          return call.reply(200, {
-            reservation_id: at.id,
-            status: 'redeemed',
-            returned_to_stock: outcome.refunded > 0 && outcome.burned === 0,
-            qty: outcome.qty,
-            refunded_qty: outcome.refunded,
-          });
-        case 'refunded':
-          if (body.keep) throw call.refusal('reservation_refunded', 'The whole reservation has already been refunded.');
-          return call.reply(200, {
-            reservation_id: at.id,
-            status: 'refunded',
-            returned_to_stock: outcome.returned,
-          });
-        case 'unpaid':
-          throw call.refusal('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
-        case 'not_found':
-          throw call.refusal(notFound());
-        default:
-          return assertNever(outcome);
-      }
+      const data = await decideAll(body, await lookup.find(body), async (at) => {
+        const bucket = bucketOfReservation(at.id);
+        const { reservations } = sales.of(at.product, bucket);
+        const outcome = await reservations.refund(at.product, at.id, { actor, trace: req.trace }, body.keep);
+        record(deps, req, 'refund', at, outcome.kind);
+        if (outcome.kind === 'refunded' || outcome.kind === 'kept')
+          await acknowledgements.held(at.product, outcome, bucket);
+        switch (outcome.kind) {
+          case 'kept':
+            return done('redeemed', {
+              reservation_id: at.id,
+              status: 'redeemed' as const,
+              returned_to_stock: outcome.refunded > 0 && outcome.burned === 0,
+              qty: outcome.qty,
+              refunded_qty: outcome.refunded,
+            });
+          case 'refunded':
+            if (body.keep)
+              return refused(
+                'refunded',
+                new Problem('reservation_refunded', 'The whole reservation has already been refunded.'),
+              );
+            return done('refunded', {
+              reservation_id: at.id,
+              status: 'refunded' as const,
+              returned_to_stock: outcome.returned,
+            });
+          case 'unpaid':
+            return refused(
+              outcome.state,
+              new Problem('reservation_not_redeemed', `The reservation is ${outcome.state}.`),
+            );
+          case 'not_found':
+            return refused('unknown', notFound());
+          default:
+            return assertNever(outcome);
+        }
+      });
+      return call.reply(200, data);
     }),
   ];
 }
@@ -199,6 +217,9 @@ function record(deps: PaymentDeps, req: Request, call: string, at: Located, outc
 }
 
 const notFound = () => new Problem('reservation_not_found', 'No reservation has this id.');
+const notExtended = (detail: string) => new Problem('extension_not_allowed', detail);
+const alreadyExtended = (reservation_id: string, pay_before: string) =>
+  new Problem('already_extended', 'A reservation is extended once.', { members: { reservation_id, pay_before } });
 const foreign = () => new Problem('forbidden', 'The reservation belongs to another ticket.');
 
 function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided') {

@@ -12,7 +12,7 @@ import { LeaveElsewhere } from './leave-elsewhere.js';
 export function realtimeModule(
   { config, sales, directory, clock, shards, metrics, log, life }: Core,
   { auth: { tickets }, limits }: Pick<Guards, 'auth' | 'limits'>,
-  { acknowledgements, codeTexts, checkoutLinks }: Claims,
+  { acknowledgements, codeTexts, payLinks }: Claims,
   cors: Cors,
 ): Gateway {
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
@@ -23,7 +23,7 @@ export function realtimeModule(
     directory,
     acknowledgements,
     codeTexts,
-    checkoutLinks,
+    payLinks,
     clock,
     tickets,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),

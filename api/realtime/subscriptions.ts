@@ -5,7 +5,7 @@ import type { Notification } from '../../shared/contracts/notifications.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import type { Shards } from '../../shared/shards/shards.js';
-import { type CheckoutLinks, checkoutUrlField } from '../claim/checkout-links.js';
+import { checkoutUrlField, type PayLinks } from '../claim/pay-links.js';
 import { CampaignChannel, type CampaignLine } from './campaign-channel.js';
 import type { Connection } from './connection.js';
 
@@ -30,7 +30,7 @@ export class Subscriptions {
     shards: SubscriberShards,
     readonly hold: (line: CampaignLine, durable: boolean) => Promise<void> | null,
     onError: (error: Error) => void,
-    readonly links: CheckoutLinks,
+    readonly links: PayLinks,
   ) {
     this.#channel = new CampaignChannel(
       shards.all.map(({ subscriber }) => subscriber),
@@ -145,18 +145,17 @@ const nameOf = ({ product, bucket }: CampaignLine) => `${product} ${bucket}`;
 function frameOf(
   notification: Exclude<Notification, { kind: 'status' | 'line' }>,
   product: ProductId,
-  links: CheckoutLinks,
+  links: PayLinks,
 ): ServerFrame {
   const ids = { reservation_id: notification.reservationId, order_id: notification.orderId };
   switch (notification.kind) {
-    case 'promoted': {
+    case 'promoted':
+    case 'extended': {
       const link = links.linkOf({ ...notification, product, expiresAtMs: notification.dueMs });
-      return {
-        type: 'promoted',
-        ...ids,
-        pay_before: timeOrNull(notification.dueMs),
-        ...checkoutUrlField(link),
-      };
+      const fields = { ...ids, ...checkoutUrlField(link) };
+      if (notification.kind === 'promoted')
+        return { type: 'promoted', ...fields, pay_before: timeOrNull(notification.dueMs) };
+      return { type: 'extended', ...fields, pay_before: new Date(notification.dueMs).toISOString() };
     }
     case 'left':
     case 'closed':

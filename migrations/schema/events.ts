@@ -10,7 +10,7 @@ export const EVENTS = `
     event_id uuid unique,
     type text not null,
     subject text,
-    campaign_id uuid not null,
+    campaign_id uuid check (campaign_id is not null or type = 'dev.doorbuster.payment.unknown.v1'),
     product_id text,
     occurred_at timestamptz not null,
     trace text,
@@ -21,7 +21,7 @@ export const EVENTS = `
   comment on column outbox.seq is 'the order in which it happened; taken under the lock on journal_cursor';
   comment on column outbox.event_id is
     'null = computed from reservation and type: the event of the entry that made the reservation, written with its row';
-  comment on column outbox.subject is 'product id; null = the reservation';
+  comment on column outbox.subject is 'product id, or an unknown payment; null = the reservation';
   comment on column outbox.trace is 'of an event without an id: that of the reservation';
   comment on column outbox.data is 'null = computed from the reservation';
   comment on column outbox.extra is 'members of data that the reservation does not say, or that may change later';

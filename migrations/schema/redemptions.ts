@@ -319,12 +319,20 @@ export const REDEMPTIONS = `
     reservation_id uuid,
     payment_ref text,
     partial boolean not null default false,
+    amount bigint,
+    currency text,
     outcome text not null,
+    named jsonb,
     received_at timestamptz not null default now(),
-    primary key (provider, event_id)
+    check ((reservation_id is null) = (named is not null))
   );
+  comment on table payment_events is 'what payment providers have reported; a row for each reservation of an event';
   comment on column payment_events.reservation_id is 'null = the event names none that exists';
   comment on column payment_events.partial is 'whether the event is about a part of the amount, which changes nothing';
+  comment on column payment_events.amount is 'in minor units; null = the provider does not say';
+  comment on column payment_events.named is 'how an event names a reservation that does not exist';
+  create unique index payment_events_once on payment_events
+    (provider, event_id, coalesce(reservation_id, '00000000-0000-0000-0000-000000000000'));
   create index payment_events_by_outcome on payment_events (outcome, received_at);
   create index payment_events_by_ref on payment_events (payment_ref) where payment_ref is not null;
   create index payment_events_by_reservation on payment_events (reservation_id) where reservation_id is not null;

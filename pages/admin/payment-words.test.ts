@@ -1,11 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { PAYMENT_OUTCOMES } from '../../api/payment/payment-events.js';
-import { NEEDS_ACTION } from '../../api/payment/payment-search.contract.js';
+import { NEEDS_ACTION, PAYMENT_OUTCOMES } from '../../shared/payments/payment-event.js';
 import { OUTCOMES, type PaymentEvent, paymentSearchOf, paymentWords } from './payment-words.js';
 
 const event = (more: Partial<PaymentEvent>): PaymentEvent => ({
   ...{ provider: 'stripe', event_id: 'evt_1', kind: 'succeeded', outcome: 'confirmed', partial: false },
-  ...{ payment_ref: 'pi_1', received_at: '2026-11-23T01:00:00.000Z', refunded_at: null, reservation_id: null },
+  ...{
+    payment_ref: 'pi_1',
+    amount: null,
+    currency: null,
+    received_at: '2026-11-23T01:00:00.000Z',
+    refunded_at: null,
+    reservation_id: null,
+  },
   ...{ product_id: null, campaign_name: null, user_id: null, order_id: null, status: null },
   ...more,
 });

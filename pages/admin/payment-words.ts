@@ -6,6 +6,9 @@ export type PaymentEvent = {
   outcome: string;
   partial: boolean;
   payment_ref: string | null;
+  /** In minor units. */
+  amount: number | null;
+  currency: string | null;
   received_at: string;
   refunded_at: string | null;
   reservation_id: string | null;
@@ -22,20 +25,22 @@ type Words = { text: string; tone: 'good' | 'warn' | 'off' };
 export const OUTCOMES: Record<string, string> = {
   confirmed: 'Paid',
   reacquired: 'Paid late, and got a free unit',
+  mismatch: 'Paid, but another amount than the price: compare them',
   duplicate: 'Paid a second time: refund one of the payments',
   repeated: 'Reported again, counted once',
   late: 'Paid too late: refund it',
   released: 'Not paid, the unit was returned',
   refunded: 'Refunded',
-  refunded_before: 'Refunded before the payment was reported',
+  refunded_before: 'Refunded before the payment was reported: check that the money is back',
   unpaid: 'Refund of a payment that was not counted',
   still_paid: 'Refunded, another payment is left',
   partial: 'A part of the amount: decide in the shop',
+  recorded: 'The attempt failed, the user may try again',
   settled: 'Nothing to return',
   unknown: 'No such reservation: find out what was paid',
   unrelated: 'Names no reservation',
 };
-const OPEN = ['late', 'duplicate', 'partial', 'unknown'];
+const OPEN = ['late', 'duplicate', 'refunded_before', 'mismatch', 'partial', 'unknown'];
 
 /** What an event means for support. A late or second payment that was returned since needs nothing more. */
 export function paymentWords({ kind, outcome, refunded_at }: PaymentEvent): Words {
@@ -43,6 +48,8 @@ export function paymentWords({ kind, outcome, refunded_at }: PaymentEvent): Word
     return { text: OUTCOMES[outcome] ?? outcome, tone: kind === 'succeeded' ? 'good' : 'off' };
   if (kind === 'succeeded' && refunded_at !== null) {
     if (outcome === 'late') return { text: 'Paid too late, and refunded', tone: 'off' };
+    if (outcome === 'refunded_before') return { text: 'Refunded before the payment was reported', tone: 'off' };
+    if (outcome === 'mismatch') return { text: 'Paid, but another amount than the price, and refunded', tone: 'off' };
     if (outcome === 'duplicate') return { text: 'Paid a second time, and refunded', tone: 'off' };
   }
   if (outcome === 'partial' && kind === 'refunded')

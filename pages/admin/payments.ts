@@ -1,6 +1,7 @@
 import { answer, Refused } from './calls.js';
 import { button, card, el, tableHead } from './elements.js';
 import { Form, field, textOf } from './fields.js';
+import { moneyText } from './history-words.js';
 import { OUTCOMES, type PaymentEvent, paymentSearchOf, paymentWords } from './payment-words.js';
 import { statusOf } from './redemption-words.js';
 import type { View } from './view.js';
@@ -10,7 +11,7 @@ const SHOWN = '50';
 /** The filters in the address. */
 const FILTERS = ['product_id', 'user_id', 'order_id', 'reservation_id', 'payment_ref', 'provider', 'outcome'] as const;
 const SHOW = { '': 'Those that need an action', all: 'All', ...OUTCOMES };
-const PROVIDERS = { '': 'Any', stripe: 'Stripe', webhook: 'Signed webhook', midtrans: 'Midtrans' };
+const PROVIDERS = { '': 'Any', stripe: 'Stripe', events: 'Signed webhook', midtrans: 'Midtrans' };
 
 /** What payment providers have reported. The address has the filter, so it can be shared. */
 export function paymentsView(given: URLSearchParams): View {
@@ -118,15 +119,17 @@ function emptyText(given: URLSearchParams, isMore: boolean): string {
 }
 
 function rowOf(event: PaymentEvent): HTMLElement {
-  const { payment_ref, provider, user_id, product_id, campaign_name, order_id, status, reservation_id } = event;
+  const { payment_ref, provider, amount, currency, status } = event;
+  const { user_id, product_id, campaign_name, order_id, reservation_id } = event;
   const cell = (label: string, ...content: (Node | string)[]) =>
     el('td', { role: 'cell', 'data-label': label }, ...content);
   const { text, tone } = paymentWords(event);
+  const from = amount === null || currency === null ? provider : `${provider} · ${moneyText(amount, currency)}`;
   const state = status === null ? '' : `Reservation: ${statusOf({ status: status as never }).word.toLowerCase()}`;
   return el(
     'tr',
     { role: 'row' },
-    el('th', { scope: 'row', role: 'rowheader' }, payment_ref ?? '–', el('span', { class: 'id' }, provider)),
+    el('th', { scope: 'row', role: 'rowheader' }, payment_ref ?? '–', el('span', { class: 'id' }, from)),
     cell('What happened', el('span', { class: 'badge', 'data-tone': tone }, text), el('span', { class: 'id' }, state)),
     cell('User', user_id === null ? '–' : el('a', { href: `#/people/${encodeURIComponent(user_id)}` }, user_id)),
     cell(
@@ -138,7 +141,7 @@ function rowOf(event: PaymentEvent): HTMLElement {
     cell(
       'Order',
       reservation_id === null
-        ? '–'
+        ? (order_id ?? '–')
         : el('a', { href: `#/find?q=${reservation_id}&in=reservation_id` }, order_id ?? reservation_id),
     ),
     cell('When', el('time', { datetime: event.received_at }, time(event.received_at))),

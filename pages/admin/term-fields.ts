@@ -148,8 +148,8 @@ export const FIELDS = {
   extend_seconds: {
     group: 'Paying and waiting',
     label: 'Longer time to pay, seconds',
-    hint: 'By how much a payment service may extend the time to pay, once. 0 = not at all.',
-    attributes: { ...number, value: '0' },
+    hint: 'By how much a payment service may extend the time to pay, once. Empty = by the time to pay, at most 30 minutes. 0 = not at all.',
+    attributes: number,
   },
   uniform_refusals: check('Guards', 'Uniform refusals', 'Refusals do not reveal which codes exist.'),
   risk: {

@@ -92,6 +92,36 @@ export const EVENTS = {
       'refunded. Sent once for each payment.',
     data: z.object({ ...redemption, payment_ref: z.string().nullable(), provider: z.string() }),
   },
+  'dev.doorbuster.payment.mismatched.v1': {
+    meaning:
+      'A payment provider reported a payment whose amount or currency is not the price of the campaign for this quantity. The reservation is ' +
+      'redeemed, and a person has to compare them. Sent once for each payment.',
+    data: z.object({
+      ...redemption,
+      payment_ref: z.string().nullable(),
+      provider: z.string(),
+      amount: z.int().describe('what was paid, in minor units'),
+      currency: z.string(),
+    }),
+  },
+  'dev.doorbuster.payment.unknown.v1': {
+    meaning:
+      'A payment provider reported a payment for an order or a reservation that does not exist. It is kept and tried again for a week, and ' +
+      'then a person has to find out what was paid. Sent once for each payment, to endpoints for all campaigns.',
+    data: z.object({
+      provider: z.string(),
+      payment_ref: z.string().nullable(),
+      named: z
+        .object({
+          reservation_id: z.string().optional(),
+          order_id: z.string().optional(),
+          product_id: z.string().optional(),
+        })
+        .describe('how the payment names what was paid'),
+      amount: z.int().nullable().describe('what was paid, in minor units'),
+      currency: z.string().nullable(),
+    }),
+  },
   'dev.doorbuster.waiting.promoted.v1': {
     meaning: 'A user in the line got a unit; `reserved` or `redeemed` follows.',
     data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),
@@ -193,7 +223,9 @@ export function cloudEventSchema<Type extends DocumentedType>(type: Type) {
     id: z.uuid().describe('the same in every delivery of the event'),
     source: z.string().describe('EVENT_SOURCE'),
     type: z.literal(type),
-    subject: z.string().describe('the reservation; of campaign events the product'),
+    subject: z
+      .string()
+      .describe('the reservation; of campaign events the product; of an unknown payment its reference'),
     time,
     datacontenttype: z.literal('application/json'),
     traceparent: z.string().optional().describe('if the request had one'),

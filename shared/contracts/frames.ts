@@ -47,6 +47,14 @@ export const SERVER_FRAMES = {
       checkout_url: standingFields.checkout_url,
     })
     .describe('The user has a unit, and must pay for it before `pay_before` (null = nothing to pay).'),
+  extended: z
+    .object({
+      type: z.literal('extended'),
+      ...ids,
+      pay_before: z.iso.datetime(),
+      checkout_url: standingFields.checkout_url,
+    })
+    .describe('A service has extended the time to pay, because a payment is under way.'),
   redeemed: z.object({ type: z.literal('redeemed'), ...ids }).describe('The reservation was paid.'),
   released: z
     .object({ type: z.literal('released'), ...ids })

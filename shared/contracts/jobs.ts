@@ -37,6 +37,7 @@ export const SWEEP_NAMES = [
   'reconcile',
   'prune',
   'minutes',
+  'payments',
   'push',
 ] as const;
 export type SweepName = (typeof SWEEP_NAMES)[number];

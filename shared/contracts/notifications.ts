@@ -3,10 +3,19 @@
  * that holds the user's socket sends a frame for it. Losing a notification is harmless, because queue-status returns
  * the same state.
  */
-export const NOTIFICATION_KINDS = ['promoted', 'redeemed', 'released', 'expired', 'voided', 'left', 'closed'] as const;
+export const NOTIFICATION_KINDS = [
+  'promoted',
+  'extended',
+  'redeemed',
+  'released',
+  'expired',
+  'voided',
+  'left',
+  'closed',
+] as const;
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 export type Notification =
-  /** `qty`: of `promoted` only; NaN = unknown */
+  /** `qty`: of `promoted` and `extended` only; NaN = unknown */
   | { kind: NotificationKind; user: string; reservationId: string; orderId: string; dueMs: number; qty: number }
   | { kind: 'status'; status: string }
   /** The line is closed for all waiting users. The campaign is not closed. */

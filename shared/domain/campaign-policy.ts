@@ -41,6 +41,13 @@ export const MAX_IDENTITY_LEVEL = 9;
 /** Hours of the day in the campaign's time zone, `to` excluded. 22 to 5 spans midnight. */
 export type HourSpan = { from: number; to: number };
 
+/** Most seconds by which a reservation is extended. Without a setting it is by `hold_seconds`. */
+export const MOST_EXTEND_SECONDS = 1_800;
+
+/** By how many seconds a campaign extends a deadline. @param rule `extend_seconds` of its rules; undefined = not set */
+export const storedExtendSeconds = (rule: unknown, holdSeconds: number): number =>
+  typeof rule === 'number' ? rule : Math.min(holdSeconds, MOST_EXTEND_SECONDS);
+
 /** The settings of one campaign that the guards apply. */
 export type CampaignPolicy = {
   product: string;

@@ -169,10 +169,15 @@ export const ERRORS = {
     title: 'The campaign is not in a state that allows this',
     remedy: 'Read the campaign first.',
   },
+  signature_invalid: {
+    status: 401,
+    title: 'The webhook is not genuine, or too old',
+    remedy: 'Compare the secret in the configuration with that of the provider, and send the body as it was signed.',
+  },
   webhook_invalid: {
     status: 400,
-    title: 'The webhook is not genuine, too old or malformed',
-    remedy: 'Compare the secret in the configuration with that of the provider, and send the body as it was signed.',
+    title: 'The webhook is malformed',
+    remedy: 'Send the body that docs/payments.md describes.',
   },
   payment_provider_not_found: {
     status: 404,
@@ -187,12 +192,24 @@ export const ERRORS = {
   extension_not_allowed: {
     status: 409,
     title: 'The campaign does not extend the time to pay',
-    remedy: 'Set `extend_seconds` of the campaign.',
+    remedy: 'Set `extend_seconds` of the campaign. A closed campaign extends none.',
   },
   order_ambiguous: {
     status: 409,
-    title: 'Several reservations have this order id',
-    remedy: 'Send `product_id` as well, or `reservation_id`; `reservations` has the first ten.',
+    title: 'The order id does not say which reservation is meant',
+    remedy:
+      'Several users have it: send `user_id` as well. Else send `reservation_id`; `reservations` has the first ten.',
+  },
+  order_partly_decided: {
+    status: 409,
+    title: 'The reservations of the order are in different states',
+    remedy:
+      '`reservations` has the state of each. Repeat the call to complete it, or decide each by its `reservation_id`.',
+  },
+  already_extended: {
+    status: 409,
+    title: 'The reservation was extended before',
+    remedy: '`pay_before` has its deadline. It is extended once.',
   },
   code_taken: {
     status: 409,

@@ -1,5 +1,5 @@
 import { storedAudience } from '../domain/audience.js';
-import { type CampaignPolicy, storedLimits, storedRisk } from '../domain/campaign-policy.js';
+import { type CampaignPolicy, storedExtendSeconds, storedLimits, storedRisk } from '../domain/campaign-policy.js';
 import type { ProductId } from '../domain/ids.js';
 import type { Reads } from './circuit-breaker.js';
 
@@ -12,13 +12,14 @@ type Row = {
   limits: unknown;
   audience: unknown;
   checkout_url: string | null;
-  extend_seconds: number | null;
+  extend_seconds: unknown;
+  hold_seconds: number;
   closed: boolean;
 };
 
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
   rules -> 'limits' as limits, rules -> 'audience' as audience, rules ->> 'checkout_url' as checkout_url,
-  (rules ->> 'extend_seconds')::int as extend_seconds, status = 'closed' as closed from campaigns`;
+  rules -> 'extend_seconds' as extend_seconds, hold_seconds, status = 'closed' as closed from campaigns`;
 
 /** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
@@ -27,7 +28,7 @@ export class CampaignPolicies {
   /** The policies of all campaigns that are not closed, and of closed ones whose reservations need it to be paid. */
   async live(): Promise<CampaignPolicy[]> {
     const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed' or (held > 0
-         and (rules ->> 'checkout_url' is not null or (rules ->> 'extend_seconds')::int > 0))`);
+         and (rules ->> 'checkout_url' is not null or hold_seconds > 0))`);
     return rows.map(fromRow);
   }
 
@@ -52,7 +53,7 @@ function fromRow(row: Row): CampaignPolicy {
     limits: storedLimits(limits, risk),
     audience: storedAudience(audience),
     checkoutUrl: row.checkout_url,
-    extendSeconds: row.extend_seconds ?? 0,
+    extendSeconds: storedExtendSeconds(row.extend_seconds, row.hold_seconds),
     closed: row.closed,
   };
 }

@@ -17,8 +17,8 @@ export type PaymentEventFilter = {
   to: Date | null;
 };
 
-/** The place of an event in the order of pages. `micros`: when it was received, in microseconds since 1970. */
-export type PaymentEventCursor = { micros: string; provider: string; eventId: string };
+/** The place of a row in the order of pages. `micros`: when it was received, in microseconds since 1970. */
+export type PaymentEventCursor = { micros: string; provider: string; eventId: string; reservation: string | null };
 
 /** An event with its reservation, as far as Postgres has it. */
 export type FoundPaymentEvent = {
@@ -28,6 +28,9 @@ export type FoundPaymentEvent = {
   outcome: string;
   partial: boolean;
   payment_ref: string | null;
+  /** In minor units; null = the provider does not say. */
+  amount: number | null;
+  currency: string | null;
   received_at: Date;
   /** When the provider reported a complete refund of this payment; null = it has not. */
   refunded_at: Date | null;
@@ -41,13 +44,21 @@ export type FoundPaymentEvent = {
 
 type Event = Pick<
   FoundPaymentEvent,
-  'provider' | 'event_id' | 'kind' | 'outcome' | 'partial' | 'payment_ref' | 'received_at' | 'reservation_id'
-> & { micros: string };
+  | 'provider'
+  | 'event_id'
+  | 'kind'
+  | 'outcome'
+  | 'partial'
+  | 'payment_ref'
+  | 'currency'
+  | 'received_at'
+  | 'reservation_id'
+> & { micros: string; amount: string | null; named_order: string | null };
 type Details = Pick<FoundPaymentEvent, 'product_id' | 'campaign_name' | 'user_id' | 'order_id' | 'status'>;
 
 /** Rows that one page reads at most, and at most for each outcome. */
 const SCANNED_ROWS = 20_000;
-const ORDER = 'received_at desc, provider desc, event_id desc';
+const ORDER = 'received_at desc, provider desc, event_id desc, reservation_id desc';
 const NO_DETAILS: Details = { product_id: null, campaign_name: null, user_id: null, order_id: null, status: null };
 
 /** Searches `payment_events`, latest first. Each search reads a bounded number of rows. */
@@ -72,8 +83,9 @@ export class PaymentEventSearch {
       `with scanned as materialized (select e.* from (${source}) e order by ${ORDER} limit ${SCANNED_ROWS}),
          summary as (select count(*)::int as scanned from scanned),
          matching as (select *, true as is_match from scanned where ${matches.join(' and ')} order by ${ORDER} limit ${bind(limit + 1)}),
-         oldest as (select *, false as is_match from scanned order by received_at, provider, event_id limit 1)
-       select provider, event_id, kind, outcome, partial, payment_ref, received_at, reservation_id, is_match, scanned,
+         oldest as (select *, false as is_match from scanned order by received_at, provider, event_id, reservation_id limit 1)
+       select provider, event_id, kind, outcome, partial, payment_ref, amount::text as amount, currency, received_at, reservation_id,
+         named ->> 'order_id' as named_order, is_match, scanned,
          (extract(epoch from received_at) * 1000000)::bigint::text as micros
        from (select * from matching union all select * from oldest) e, summary order by is_match desc, ${ORDER}`,
       values,
@@ -89,8 +101,10 @@ export class PaymentEventSearch {
   async #withDetails(events: readonly Event[]): Promise<FoundPaymentEvent[]> {
     if (events.length === 0) return [];
     const [reservations, refunds] = await Promise.all([this.#reservations(events), this.#refunds(events)]);
-    return events.map(({ micros: _, ...event }) => ({
-      ...(reservations.get(event.reservation_id ?? '') ?? NO_DETAILS),
+    return events.map((event) => ({
+      ...(reservations.get(event.reservation_id ?? '') ?? { ...NO_DETAILS, order_id: event.named_order }),
+      amount: event.amount === null ? null : Number(event.amount),
+      currency: event.currency,
       ...{ provider: event.provider, event_id: event.event_id, kind: event.kind, outcome: event.outcome },
       ...{ partial: event.partial, payment_ref: event.payment_ref, received_at: event.received_at },
       reservation_id: event.reservation_id,
@@ -132,7 +146,8 @@ function sourceOf(
   ];
   if (after !== null) {
     const received = `timestamptz 'epoch' + ${bind(after.micros)}::bigint * interval '1 microsecond'`;
-    within.push(`(received_at, provider, event_id) < (${received}, ${bind(after.provider)}, ${bind(after.eventId)})`);
+    const names = `${bind(after.provider)}, ${bind(after.eventId)}, ${bind(after.reservation)}::uuid`;
+    within.push(`(received_at, provider, event_id, reservation_id) < (${received}, ${names})`);
   }
   const by = (...conditions: string[]) => {
     const all = [...conditions, ...within];
@@ -158,6 +173,6 @@ function conditionsOf(filter: PaymentEventFilter, bind: (value: unknown) => stri
   ];
 }
 
-const cursorOf = ({ micros, provider, event_id }: Event): PaymentEventCursor => ({
-  ...{ micros, provider, eventId: event_id },
+const cursorOf = ({ micros, provider, event_id, reservation_id }: Event): PaymentEventCursor => ({
+  ...{ micros, provider, eventId: event_id, reservation: reservation_id },
 });

@@ -7,12 +7,30 @@ export type PaymentEventRow = {
   provider: string;
   eventId: string;
   kind: PaymentKind;
-  /** null = the event names none that exists */
+  /** null = the event names none that exists; then `named` has what it names */
   reservation: string | null;
+  named: PaymentName | null;
   /** "" = none */
   paymentRef: string;
   partial: boolean;
+  /** In minor units; null = the provider does not say. */
+  money: { amount: number; currency: string } | null;
   outcome: string;
+};
+
+/** How an event names its reservation. */
+export type PaymentName = {
+  reservation_id?: string | undefined;
+  order_id?: string | undefined;
+  product_id?: string | undefined;
+  user_id?: string | undefined;
+};
+
+/** An event whose reservation was not found yet. */
+export type UnknownPayment = Omit<PaymentEventRow, 'reservation' | 'outcome'> & {
+  named: PaymentName;
+  /** When it came, as Postgres writes it. */
+  at: string;
 };
 
 /** The payments of a reservation. `further`: references after the first one. */
@@ -22,33 +40,97 @@ export type ReservationPayments = { status: string; first: string | null; furthe
 export class PaymentEventsTable {
   constructor(readonly database: Database) {}
 
-  /** The outcome of an event; null = it is new. */
-  async outcomeOf(provider: string, eventId: string): Promise<string | null> {
-    const { rows } = await this.database.query<{ outcome: string }>(
-      'select outcome from payment_events where provider = $1 and event_id = $2',
+  /** What is stored of an event, a row for each of its reservations; empty = it is new. */
+  async before<Outcome extends string>(provider: string, eventId: string) {
+    const { rows } = await this.database.query<{ outcome: Outcome; reservation: string | null; receivedAt: Date }>(
+      `select outcome, reservation_id as reservation, received_at as "receivedAt" from payment_events
+       where provider = $1 and event_id = $2`,
       [provider, eventId],
     );
-    return rows[0]?.outcome ?? null;
+    return rows;
   }
 
-  /** The reservation of a payment by an earlier event; null = there is none. */
-  async reservationOf(provider: string, paymentRef: string): Promise<string | null> {
-    const { rows } = await this.database.query<{ reservation_id: string }>(
-      `select reservation_id from payment_events
-       where provider = $1 and payment_ref = $2 and reservation_id is not null order by received_at limit 1`,
+  /** How an earlier event of a payment named its reservation; null = there is none. */
+  async nameOf(provider: string, paymentRef: string): Promise<PaymentName | null> {
+    if (paymentRef === '') return null;
+    const { rows } = await this.database.query<{ name: PaymentName }>(
+      `select coalesce(named, jsonb_build_object('reservation_id', reservation_id)) as name from payment_events
+       where provider = $1 and payment_ref = $2 and named is distinct from '{}' order by received_at limit 1`,
       [provider, paymentRef],
     );
-    return rows[0]?.reservation_id ?? null;
+    return rows[0]?.name ?? null;
   }
 
-  /** Stores an event. @returns false when it is stored already */
-  async insert(row: PaymentEventRow, client: Queryable = this.database): Promise<boolean> {
-    const { rowCount } = await client.query(
-      `insert into payment_events (provider, event_id, kind, reservation_id, payment_ref, partial, outcome)
-       values ($1, $2, $3, $4, nullif($5, ''), $6, $7) on conflict do nothing`,
-      [row.provider, row.eventId, row.kind, row.reservation, row.paymentRef, row.partial, row.outcome],
+  /** Whether an event has counted a payment of a reservation. */
+  async isCounted(reservation: string, paymentRef: string): Promise<boolean> {
+    const { rowCount } = await this.database.query(
+      `select 1 from payment_events where reservation_id = $1 and payment_ref = $2
+         and outcome in ('confirmed', 'reacquired', 'mismatch') limit 1`,
+      [reservation, paymentRef],
     );
-    return rowCount === 1;
+    return rowCount !== 0;
+  }
+
+  /** What was paid by a payment, in minor units; null = no event says so. */
+  async amountOf(provider: string, paymentRef: string): Promise<number | null> {
+    const { rows } = await this.database.query<{ amount: string | null }>(
+      `select max(amount)::text as amount from payment_events
+       where provider = $1 and payment_ref = $2 and kind = 'succeeded'`,
+      [provider, paymentRef],
+    );
+    return rows[0]?.amount == null ? null : Number(rows[0].amount);
+  }
+
+  /**
+   * Stores an event, with a row for each reservation. The rows take the place of one without a reservation.
+   * @returns false when it is stored already
+   */
+  async insert(rows: readonly PaymentEventRow[], client: Queryable = this.database): Promise<boolean> {
+    const { rowCount } = await client.query(
+      `with unknown as (
+         delete from payment_events e using (select $1::text as provider, $2::text as event_id) n
+         where e.provider = n.provider and e.event_id = n.event_id and e.reservation_id is null and $3::uuid[] <> '{null}'
+         returning e.received_at)
+       insert into payment_events
+         (provider, event_id, kind, reservation_id, payment_ref, partial, amount, currency, named, outcome, received_at)
+       select $1, $2, $4, n.reservation, nullif($5, ''), $6, $7, $8, $9, n.outcome,
+         coalesce((select received_at from unknown), now())
+       from unnest($3::uuid[], $10::text[]) as n(reservation, outcome)
+       on conflict do nothing`,
+      [
+        ...[rows[0]?.provider, rows[0]?.eventId, rows.map(({ reservation }) => reservation), rows[0]?.kind],
+        ...[rows[0]?.paymentRef, rows[0]?.partial, rows[0]?.money?.amount, rows[0]?.money?.currency, rows[0]?.named],
+        rows.map(({ outcome }) => outcome),
+      ],
+    );
+    return rowCount !== 0;
+  }
+
+  /**
+   * Payments and refunds whose reservation was not found, in the order in which they came.
+   * @param days they are not older @param after the last one of the page before; null = from the beginning
+   */
+  async unknown(days: number, limit: number, after: UnknownPayment | null): Promise<UnknownPayment[]> {
+    const { rows } = await this.database.query<Unknown>(
+      `select provider, event_id, kind, payment_ref, partial, amount::text as amount, currency, named, received_at::text as at
+       from payment_events
+       where outcome = 'unknown' and named is not null and kind in ('succeeded', 'refunded')
+         and received_at > now() - make_interval(days => $1)
+         and ($2::text is null or (received_at, provider, event_id) > ($2::text::timestamptz, $3, $4))
+       order by received_at, provider, event_id limit $5`,
+      [days, after?.at ?? null, after?.provider ?? null, after?.eventId ?? null, limit],
+    );
+    return rows.map(unknownOf);
+  }
+
+  /** Whether a payment of a reservation was refunded completely, perhaps by a refund that named no reservation. */
+  async isRefunded(provider: string, reservation: string, paymentRef: string): Promise<boolean> {
+    const { rowCount } = await this.database.query(
+      `select 1 from payment_events where payment_ref = $3 and kind = 'refunded' and not partial
+         and (reservation_id = $2 or (provider = $1 and reservation_id is null)) limit 1`,
+      [provider, reservation, paymentRef],
+    );
+    return rowCount !== 0;
   }
 
   /** The references of completely refunded payments of a reservation. */
@@ -73,6 +155,29 @@ export class PaymentEventsTable {
     return rows[0] ?? null;
   }
 
+  /**
+   * What the units of a reservation cost by the price of its campaign, in minor units. A coupon has a discount, not a
+   * price.
+   * @returns `withRefunded`: also those that were refunded · null = the campaign has no price · 'missing' = Postgres
+   *   lacks the reservation
+   */
+  async costOf(campaignNo: number, reservation: string) {
+    const { rows } = await this.database.query<{ amount: string | null; refunded: string; currency: string }>(
+      `select (p.price * r.qty)::text as amount, (p.price * r.refunded_qty)::text as refunded, p.currency
+       from campaigns c
+       cross join lateral (select (c.rules -> 'branding' ->> 'price')::bigint as price,
+         c.rules -> 'branding' ->> 'currency' as currency) p
+       left join redemptions r on r.campaign_id = c.campaign_id and r.redemption_id = $2
+       where c.no = $1 and p.price is not null and c.code is null and r.code_no is null`,
+      [campaignOfNumber(campaignNo), reservation],
+    );
+    const [row] = rows;
+    if (!row) return null;
+    if (row.amount === null) return 'missing' as const;
+    const amount = Number(row.amount);
+    return { amount, withRefunded: amount + Number(row.refunded), currency: row.currency };
+  }
+
   /** Deletes events that were received before a time, at most `limit`. @returns how many were deleted */
   async prune(olderThanMs: number, limit: number): Promise<number> {
     const { rowCount } = await this.database.query(
@@ -82,4 +187,21 @@ export class PaymentEventsTable {
     );
     return rowCount ?? 0;
   }
+}
+
+type Unknown = {
+  provider: string;
+  event_id: string;
+  kind: PaymentKind;
+  payment_ref: string | null;
+  partial: boolean;
+  amount: string | null;
+  currency: string | null;
+  named: PaymentName;
+  at: string;
+};
+
+function unknownOf({ event_id, payment_ref, amount, currency, ...same }: Unknown): UnknownPayment {
+  const money = amount === null || currency === null ? null : { amount: Number(amount), currency };
+  return { ...same, eventId: event_id, paymentRef: payment_ref ?? '', money };
 }

@@ -35,8 +35,9 @@ const SECTIONS: Record<string, string> = {
   changes: `select h.reservation_id || ' ' || lpad(h.batch::text, 12, '0') || ' ' || lpad(h.position::text, 9, '0') as key,
       h.reservation_id, h.at, h.kind, h.actor, h.reason, h.detail from ${OF_REDEMPTIONS} r
       join redemption_history h on h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id`,
-  payment_events: `select e.provider || ' ' || e.event_id as key, e.* from ${OF_REDEMPTIONS} r
-      join payment_events e on e.reservation_id = r.redemption_id`,
+  payment_events: `select e.provider || ' ' || e.event_id || ' ' || coalesce(e.reservation_id::text, '') as key, e.* from (
+      select e.* from ${OF_REDEMPTIONS} r join payment_events e on e.reservation_id = r.redemption_id
+      union all select * from payment_events where outcome = 'unknown' and named ->> 'user_id' = $1) e`,
   further_payments: `select d.reservation_id || ' ' || d.payment_ref as key, d.* from ${OF_REDEMPTIONS} r
       join duplicate_payments d on d.reservation_id = r.redemption_id`,
 };

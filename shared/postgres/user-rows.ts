@@ -96,6 +96,11 @@ const ELSEWHERE: Record<string, readonly string[]> = {
     `update journal_rejects set fields = (fields - '{key,answer,device,metadata,reason,record}'::text[]) || jsonb_build_object('user', $2::text)
      where journal_id in (select journal_id from journal_rejects where fields ->> 'user' = $1 limit $3)`,
   ],
+  payment_events: [
+    `update payment_events set named = named || jsonb_build_object('user_id', $2::text)
+     where outcome = 'unknown' and (provider, event_id) in (
+       select provider, event_id from payment_events where outcome = 'unknown' and named ->> 'user_id' = $1 limit $3)`,
+  ],
   push_subscriptions: [
     `delete from push_subscriptions where $2::text is not null and (reservation_id, endpoint) in (
        select reservation_id, endpoint from push_subscriptions where user_id = $1 limit $3)`,

@@ -96,20 +96,34 @@ export function rejectedEvent({ journalId, fields }: RawEntry, reason: string): 
  * The event of a payment for a reservation that has ended. Two events of a provider about one payment make it once.
  * @param eventId identifies a payment without a reference
  */
-export function paymentLateEvent(
-  at: { campaignNo: number; id: string },
+export function paymentLateEvent(at: PaidFor, provider: string, paymentRef: string, eventId: string): NewEvent {
+  const type = 'dev.doorbuster.payment.late.v1';
+  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider };
+  return { ...aboutPayment(at, `${provider} ${paymentRef || eventId}`), type, data };
+}
+
+/** The event of a payment whose amount or currency is not what the reservation costs. Made once, as the late one. */
+export function paymentMismatchedEvent(
+  at: PaidFor,
   provider: string,
   paymentRef: string,
   eventId: string,
+  { amount, currency }: { amount: number; currency: string },
 ): NewEvent {
-  const type = 'dev.doorbuster.payment.late.v1';
-  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider };
-  const digest = createHash('sha256')
-    .update(`${provider} ${paymentRef || eventId}`)
-    .digest('hex');
-  const { id } = at;
-  const no = campaignOfNumber(at.campaignNo);
-  return { type, no, reservation: id, once: `${id} ${digest}`, atMs: null, trace: '', data };
+  const type = 'dev.doorbuster.payment.mismatched.v1';
+  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider, amount, currency };
+  return { ...aboutPayment(at, `${provider} ${paymentRef || eventId}`), type, data };
+}
+
+type PaidFor = { campaignNo: number; id: string };
+
+/** The members of an event about a payment. A digest, because a reference may have characters that `once` must not. */
+function aboutPayment({ campaignNo, id }: PaidFor, payment: string): Omit<NewEvent, 'type' | 'data'> {
+  const digest = createHash('sha256').update(payment).digest('hex');
+  return {
+    ...{ no: campaignOfNumber(campaignNo), reservation: id, once: `${id} ${digest}` },
+    ...{ atMs: null, trace: '' },
+  };
 }
 
 function eventsOfEntry(entry: JournalEntry): NewEvent[] {

@@ -1,4 +1,5 @@
-import type { EventType } from '../contracts/events.js';
+import { createHash } from 'node:crypto';
+import type { EventType, OwnDataOf } from '../contracts/events.js';
 import type { Queryable } from '../postgres/pool.js';
 import { prepared } from '../postgres/prepared.js';
 import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
@@ -8,6 +9,7 @@ const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
 const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
 const EXTENDED: EventType = 'dev.doorbuster.redemption.extended.v1';
 const DUPLICATED: EventType = 'dev.doorbuster.payment.duplicated.v1';
+const MISMATCHED: EventType = 'dev.doorbuster.payment.mismatched.v1';
 
 // `offset 0` makes the planner look up each row in the partition of its campaign, instead of reading all partitions.
 const INSERT = `
@@ -20,7 +22,7 @@ const INSERT = `
         then jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id) || n.data end,
       n.reservation,
       case when n.reservation is not null
-        then case when n.type in ('${EXTENDED}', '${DUPLICATED}') then jsonb_build_object('qty', r.qty) else '{}' end
+        then case when n.type in ('${EXTENDED}', '${DUPLICATED}', '${MISMATCHED}') then jsonb_build_object('qty', r.qty) else '{}' end
           || case when n.initial then '{}'::jsonb else n.data end
           || case when t.version is null then jsonb_build_object('discount', c.discount) else '{}' end end
     from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
@@ -60,8 +62,8 @@ const INSERT_INITIAL = `
  * ids are unique, so an event is published once, and none follows `voided`. An initial event of a new row needs no id,
  * because its row is unique.
  *
- * Units may be given back before or after an extension or a further payment. So these events store the quantity of
- * their time: that of the row, unless the event has one.
+ * Units may be given back before or after an extension, a further payment or a mismatch. So these events store the
+ * quantity of their time: that of the row, unless the event has one.
  * @param rowsAreNew whether this transaction has inserted the row of each reservation with an initial event
  * @returns null when nothing was written
  */
@@ -103,5 +105,22 @@ export async function insertInitialEvents(client: Queryable, events: readonly Ne
         events.map(({ reservation }) => reservation),
       ]),
     ),
+  );
+}
+
+type UnknownPayment = OwnDataOf<'dev.doorbuster.payment.unknown.v1'>;
+
+/**
+ * Writes the event of a payment whose reservation does not exist, once for each payment. It belongs to no campaign.
+ * @param eventId identifies a payment without a reference
+ */
+export async function insertUnknownPayment(client: Queryable, data: UnknownPayment, eventId: string): Promise<void> {
+  const type: EventType = 'dev.doorbuster.payment.unknown.v1';
+  const subject = data.payment_ref ?? eventId;
+  const once = createHash('sha256').update(`${data.provider} ${subject}`).digest('hex');
+  await client.query(
+    `insert into outbox (event_id, type, subject, occurred_at, data) values (event_id_of($1, $2), $2, $3, now(), $4)
+     on conflict (event_id) do nothing`,
+    [once, type, subject, JSON.stringify(data)],
   );
 }

@@ -25,6 +25,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/archive': [...BASIS, 'shared/sale', 'shared/postgres'],
   // Whether Redis continues the history that Postgres knows.
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
+  // What follows from the events of payment providers.
+  'shared/payments': [...BASIS, 'shared/sale', 'shared/postgres', 'shared/projection'],
   // The comparison of Redis, journal and Postgres.
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/shards', ...STORES],
   // The repair of a Postgres that was set back.

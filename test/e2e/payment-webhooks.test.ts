@@ -143,8 +143,8 @@ describe('a webhook of Stripe', () => {
   it('does not confirm a payment whose refund came first', async () => {
     const bought = await buy();
     const payment = ref();
-    expect(await outcome(refunded(bought, payment))).toBe('unpaid');
-    expect(await standing(bought)).toBe('completed');
+    expect(await outcome(refunded(bought, payment))).toBe('released');
+    expect(await standing(bought)).toBe('released');
     expect(await outcome(completed(bought, payment))).toBe('refunded_before');
     expect(await standing(bought)).toBe('released');
     await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
@@ -158,6 +158,18 @@ describe('a webhook of Stripe', () => {
       expect(await standing(bought)).toBe('released');
       await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
     }
+  });
+
+  it('records a declined card, and keeps the unit for the next try', async () => {
+    const bought = await buy();
+    const payment = ref();
+    const declined = stripe.event('payment_intent.payment_failed', stripe.intent(bought.metadata, payment));
+    expect(await outcome(declined)).toBe('recorded');
+    expect(await standing(bought)).toBe('completed');
+    expect(await outcome(completed(bought, payment))).toBe('confirmed');
+    expect(await outcome(stripe.event('payment_intent.canceled', stripe.intent(bought.metadata, ref())))).toBe(
+      'settled',
+    );
   });
 
   it('finds the reservation of a refund without metadata by its payment', async () => {
@@ -182,20 +194,23 @@ describe('a webhook of Stripe', () => {
   it('has no effect for other payments of the account, and for reservations that do not exist', async () => {
     expect(await outcome(stripe.event('checkout.session.completed', stripe.session({}, ref())))).toBe('unrelated');
     expect(await outcome(stripe.event('customer.created', { id: 'cus_1', object: 'customer' }))).toBe('ignored');
-    for (const reservation_id of ['none', '01a20494-d5b7-7b9a-8ae8-baef7fffffff'])
-      expect(await outcome(stripe.event('checkout.session.completed', stripe.session({ reservation_id }, ref())))).toBe(
-        'unknown',
-      );
+    for (const reservation_id of ['none', '01a20494-d5b7-7b9a-8ae8-baef7fffffff']) {
+      const event = stripe.event('checkout.session.completed', stripe.session({ reservation_id }, ref()));
+      for (const repeated of [false, true]) {
+        const { status, data } = await stripe.send(event);
+        expect([status, data]).toEqual([202, { outcome: 'unknown', repeated }]);
+      }
+    }
   });
 
   it('is refused without a valid signature: forged, of another body, old, or of an unknown provider', async () => {
     const bought = await buy();
     const event = completed(bought, ref());
     const other = new FakeStripe(stripe.endpoint, 'whsec_another-secret-0123');
-    expectProblem(await other.send(event), 400, 'webhook_invalid');
-    expectProblem(await stripe.send(event, Math.floor(Date.now() / 1000) - 301), 400, 'webhook_invalid');
-    expectProblem(await stripe.sendRaw(JSON.stringify(event), null), 400, 'webhook_invalid');
-    expectProblem(await stripe.sendRaw(JSON.stringify(event), `t=1,v1=${'0'.repeat(64)}`), 400, 'webhook_invalid');
+    expectProblem(await other.send(event), 401, 'signature_invalid');
+    expectProblem(await stripe.send(event, Math.floor(Date.now() / 1000) - 301), 401, 'signature_invalid');
+    expectProblem(await stripe.sendRaw(JSON.stringify(event), null), 401, 'signature_invalid');
+    expectProblem(await stripe.sendRaw(JSON.stringify(event), `t=1,v1=${'0'.repeat(64)}`), 401, 'signature_invalid');
     expectProblem(
       await new FakeStripe(`${service.url}/payments/paypal`).send(event),
       404,
@@ -231,7 +246,8 @@ describe('a signed webhook', () => {
     expect(await say('succeeded', paidData, { id })).toEqual({ outcome: 'confirmed', repeated: false });
     expect(await say('succeeded', paidData, { id })).toEqual({ outcome: 'confirmed', repeated: true });
     expect((await say('refunded', paidData)).outcome).toBe('refunded');
-    expect((await say('failed', { order_id: failed.order })).outcome).toBe('released');
+    expect((await say('failed', { order_id: failed.order })).outcome).toBe('recorded');
+    expect(await standing(failed)).toBe('completed');
     expect((await say('expired', { order_id: expired.order, product_id: expired.product })).outcome).toBe('released');
     expect((await say('disputed', paidData)).outcome).toBe('ignored');
   });
@@ -241,14 +257,162 @@ describe('a signed webhook', () => {
     const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
     const at = new Date(Date.now() - 301_000);
     for (const options of [{ secret }, { at }])
-      expectProblem(await sendSigned(service.url, 'payment.succeeded', data, options), 400, 'webhook_invalid');
-    expectProblem(
-      await send(`${service.url}/payments/webhook`, { method: 'POST', json: data }),
-      400,
-      'webhook_invalid',
+      expectProblem(await sendSigned(service.url, 'payment.succeeded', data, options), 401, 'signature_invalid');
+    const unsigned = await send(`${service.url}/payments/events`, { method: 'POST', json: data });
+    expectProblem(unsigned, 401, 'signature_invalid');
+    expect(unsigned.headers.get('www-authenticate')).toBe('Signature realm="doorbuster"');
+    const malformed = [
+      { reservation_id: 7 },
+      {},
+      { payment_ref: 'p-1' },
+      { ...data, amount: 1.5 },
+      { ...data, payment_ref: '\0' },
+    ];
+    for (const one of malformed)
+      expectProblem(await sendSigned(service.url, 'payment.succeeded', one), 400, 'webhook_invalid');
+    expectProblem(await sendSigned(service.url, 'payment.refunded', {}), 400, 'webhook_invalid');
+  });
+});
+
+describe('an event for an unknown order', () => {
+  /** A shared code, and its redemption for an order of the shop. */
+  async function redeem(order_id: string) {
+    const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
+    const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 900, code });
+    const { data } = await send(`${service.url}/coupons/redeem`, {
+      method: 'POST',
+      json: { code, user_id: `user-${order_id}`, order_id, idempotency_key: randomUUID() },
+    });
+    return { product, id: String(data.reservation_id) };
+  }
+  const rowsOf = async (payment: string) => {
+    const sql = 'select outcome, reservation_id, named, amount::int from payment_events where payment_ref = $1';
+    return (await service.database.client.query(sql, [payment])).rows;
+  };
+
+  it('is kept, shown to operators, and counted once the order exists', async () => {
+    const [order_id, payment_ref] = [`cart-${randomUUID()}`, ref()];
+    const data = { order_id, payment_ref, amount: 4900, currency: 'EUR' };
+    const kept = await sendSigned(service.url, 'payment.succeeded', data);
+    expect([kept.status, kept.data]).toEqual([202, { outcome: 'unknown', repeated: false }]);
+    const listed = await operator.call('GET', `/admin/payment-events?payment_ref=${payment_ref}&needs_action=true`);
+    expect(listed.data).toMatchObject([
+      { outcome: 'unknown', order_id, reservation_id: null, amount: 4900, currency: 'EUR', provider: 'events' },
+    ]);
+    const expected = { provider: 'events', payment_ref, named: { order_id }, amount: 4900, currency: 'EUR' };
+    expect(await eventsOf(payment_ref, 'payment.unknown')).toEqual([expected]);
+    const { id, product } = await redeem(order_id);
+    // Workers look each minute.
+    const isCounted = async () => (await rowsOf(payment_ref))[0]?.outcome === 'confirmed';
+    await until('a worker has counted it', isCounted, 120_000);
+    expect(await rowsOf(payment_ref)).toEqual([
+      { outcome: 'confirmed', reservation_id: id, named: null, amount: 4900 },
+    ]);
+    await expectUnits(product, { redeemed: 1, held: 0, free: 2 });
+  });
+
+  it('is counted at once when the provider sends it again', async () => {
+    const [order_id, payment_ref, id] = [`cart-${randomUUID()}`, ref(), randomUUID()];
+    const say = () => sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref }, { id });
+    expect((await say()).status).toBe(202);
+    const { product } = await redeem(order_id);
+    const again = await until('it is counted', async () => {
+      const answer = await say();
+      return answer.status === 200 && answer;
+    });
+    expect(['confirmed', 'repeated']).toContain(again.data.outcome);
+    await expectUnits(product, { redeemed: 1, held: 0, free: 2 });
+    expect(await rowsOf(payment_ref)).toHaveLength(1);
+  });
+
+  it('that has several reservations is decided for each', async () => {
+    const [order_id, payment_ref] = [`cart-${randomUUID()}`, ref()];
+    const all = [await redeem(order_id), await redeem(order_id)];
+    await until('Postgres has both', async () => {
+      const { rows } = await service.database.client.query('select 1 from redemptions where order_id = $1', [order_id]);
+      return rows.length === 2;
+    });
+    const paid = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref });
+    expect([paid.status, paid.data.outcome]).toEqual([200, 'confirmed']);
+    const rows = (await rowsOf(payment_ref)).map(({ reservation_id }) => reservation_id);
+    expect(rows.sort()).toEqual(all.map(({ id }) => id).sort());
+    expect((await sendSigned(service.url, 'payment.refunded', { order_id, payment_ref })).data.outcome).toBe(
+      'refunded',
     );
-    const malformed = { reservation_id: 7 };
-    expectProblem(await sendSigned(service.url, 'payment.succeeded', malformed), 400, 'webhook_invalid');
+    for (const { product } of all) await expectUnits(product, { redeemed: 0, free: 3 });
+    const listed = [];
+    for (let cursor = ''; ; ) {
+      const query = `payment_ref=${payment_ref}&limit=1${cursor && `&cursor=${cursor}`}`;
+      const { body } = await operator.call('GET', `/admin/payment-events?${query}`);
+      listed.push(...body.data);
+      if (body.next_cursor === null) break;
+      cursor = body.next_cursor;
+    }
+    expect(listed).toHaveLength(4);
+  });
+});
+
+describe('a refund', () => {
+  it('of less than was paid is one of a part, whether the provider says so or not', async () => {
+    const bought = await buy();
+    const [payment_ref, other] = [ref(), ref()];
+    const of = (amount: number, more = {}) => ({
+      reservation_id: bought.id,
+      payment_ref,
+      amount,
+      currency: 'EUR',
+      ...more,
+    });
+    await sendSigned(service.url, 'payment.succeeded', of(4900));
+    expect((await sendSigned(service.url, 'payment.refunded', of(1000))).data.outcome).toBe('partial');
+    expect(await standing(bought)).toBe('redeemed');
+    expect((await sendSigned(service.url, 'payment.refunded', of(4900))).data.outcome).toBe('refunded');
+    const priced = await buy({ branding: { price: 4900, currency: 'EUR' } });
+    await payments.confirm(priced.id, other);
+    const part = { reservation_id: priced.id, payment_ref: other, amount: 100, currency: 'EUR' };
+    expect((await sendSigned(service.url, 'payment.refunded', part)).data.outcome).toBe('partial');
+  });
+
+  it('without a name is kept until its payment comes, which is not counted then', async () => {
+    const bought = await buy();
+    const payment_ref = ref();
+    const first = await sendSigned(service.url, 'payment.refunded', { payment_ref });
+    expect([first.status, first.data.outcome]).toEqual([202, 'unknown']);
+    const paid = await sendSigned(service.url, 'payment.succeeded', { reservation_id: bought.id, payment_ref });
+    expect(paid.data.outcome).toBe('refunded_before');
+    expect(await standing(bought)).toBe('released');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+  });
+});
+
+describe('an amount', () => {
+  const priced = (more = {}) => buy({ max_qty: 2, branding: { price: 4900, currency: 'USD' }, ...more });
+
+  it('that is not the price is confirmed, listed, and makes one event', async () => {
+    const [right, wrong] = [await priced(), await priced()];
+    expect(await outcome(completed(right, ref()))).toBe('confirmed');
+    const payment = ref();
+    const session = { amount_total: 4800 };
+    const event = stripe.event('checkout.session.completed', stripe.session(wrong.metadata, payment, session));
+    expect(await outcome(event)).toBe('mismatch');
+    expect(await outcome(stripe.event('payment_intent.succeeded', stripe.intent(wrong.metadata, payment)))).toBe(
+      'repeated',
+    );
+    expect(await standing(wrong)).toBe('redeemed');
+    expect(await eventsOf(wrong.id, 'payment.mismatched')).toMatchObject([
+      { reservation_id: wrong.id, payment_ref: payment, provider: 'stripe', amount: 4800, currency: 'USD', qty: 1 },
+    ]);
+    const { data } = await operator.call('GET', `/admin/payment-events?needs_action=true&payment_ref=${payment}`);
+    expect(data).toMatchObject([{ outcome: 'mismatch', amount: 4800, currency: 'USD' }]);
+  });
+
+  it('is compared with the currency too, and with nothing where a campaign has no price or sells coupons', async () => {
+    const other = await priced({ branding: { price: 4900, currency: 'EUR' } });
+    expect(await outcome(completed(other, ref()))).toBe('mismatch');
+    const [free, coupon] = [await buy(), await priced({ code: `C${randomUUID().slice(0, 8).toUpperCase()}` })];
+    const data = (id: string) => ({ reservation_id: id, payment_ref: ref(), amount: 1, currency: 'JPY' });
+    expect((await sendSigned(service.url, 'payment.succeeded', data(free.id))).data.outcome).toBe('confirmed');
+    expect((await sendSigned(service.url, 'payment.succeeded', data(coupon.id))).data.outcome).toBe('confirmed');
   });
 });
 
@@ -273,6 +437,6 @@ describe('a notification of Midtrans', () => {
       { order_id: order, transaction_status: 'settlement' },
       'another-key-012345',
     );
-    expectProblem(forged, 400, 'webhook_invalid');
+    expectProblem(forged, 401, 'signature_invalid');
   });
 });

@@ -17,10 +17,13 @@ async function buy(terms: Record<string, unknown> = {}) {
   return { product, shopper, id: String(data.reservation_id), order: String(data.order_id) };
 }
 
+type OfOrder = { reservation_id: string };
+const byId = (a: OfOrder, b: OfOrder) => a.reservation_id.localeCompare(b.reservation_id);
+
 /** A campaign with a code, and its redemption for an order that the shop has named. */
-async function redeem(user: string, order_id: string) {
+async function redeem(user: string, order_id: string, terms: Record<string, unknown> = {}) {
   const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
-  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900, code, per_user_limit: 2 });
+  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900, code, per_user_limit: 2, ...terms });
   const again = (key: string) =>
     send(`${service.url}/coupons/redeem`, {
       method: 'POST',
@@ -48,24 +51,81 @@ test('confirm, release and refund find a reservation by the order id of its chec
     });
 });
 
-test('an order id of the shop finds its reservation, and needs the product if several campaigns have it', async () => {
+/** Postgres has a number of reservations of an order. */
+const untilWritten = (order: string, count: number) =>
+  until('Postgres has the reservations', async () => {
+    const { rows } = await service.database.client.query('select 1 from redemptions where order_id = $1', [order]);
+    return rows.length === count;
+  });
+
+test('an order id of the shop finds its reservations, each of which is decided', async () => {
   const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];
   const first = await redeem(user, order);
   expect((await payments.say('confirm', { order_id: order })).data.reservation_id).toBe(first.id);
   const second = await redeem(user, order);
-  const ambiguous = await until('both are found', async () => {
-    const answer = await payments.say('refund', { order_id: order });
-    return answer.status === 409 && answer;
+  await untilWritten(order, 2);
+  const both = [first.id, second.id].sort();
+  const partly = await payments.say('refund', { order_id: order });
+  expectProblem(partly, 409, 'order_partly_decided');
+  expect(partly.body.reservations).toEqual(
+    both.map((reservation_id) => ({ reservation_id, status: reservation_id === first.id ? 'refunded' : 'reserved' })),
+  );
+  const again = await redeem(user, order);
+  await untilWritten(order, 3);
+  await payments.say('confirm', { order_id: order, product_id: second.product });
+  await payments.say('confirm', { order_id: order, product_id: again.product });
+  for (let i = 0; i < 2; i += 1) {
+    const { status, data } = await payments.say('refund', { order_id: order });
+    expect([status, data.order_id, data.reservations.length]).toEqual([200, order, 3]);
+    expect(data.reservations.every((one: { status: string }) => one.status === 'refunded')).toBe(true);
+  }
+  expectProblem(await payments.say('confirm', { order_id: order }), 409, 'reservation_refunded');
+});
+
+test('an order of which some have ended is decided in part, and says which', async () => {
+  const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];
+  const kept = await redeem(user, order);
+  const short = await redeem(user, order, { hold_seconds: 1 });
+  const given = await redeem(user, order);
+  await payments.release(given.id);
+  await until('Postgres has the end of both', async () => {
+    const { rows } = await service.database.client.query(
+      `select array_agg(status order by status) as states from redemptions where order_id = $1`,
+      [order],
+    );
+    return String(rows[0].states) === 'expired,released,reserved';
   });
+  for (let i = 0; i < 2; i += 1) {
+    const confirmed = await payments.say('confirm', { order_id: order, payment_ref: 'pay-1' });
+    expectProblem(confirmed, 409, 'order_partly_decided');
+    expect(confirmed.body.reservations.sort(byId)).toEqual(
+      [
+        { reservation_id: kept.id, status: 'redeemed' },
+        { reservation_id: short.id, status: 'expired' },
+        { reservation_id: given.id, status: 'released' },
+      ].sort(byId),
+    );
+  }
+  expect((await payments.say('refund', { order_id: order })).data).toMatchObject({ reservation_id: kept.id });
+});
+
+test('an order of several users needs the user, and `keep` needs one reservation', async () => {
+  const [ann, ben, order] = [`ann-${randomUUID()}`, `ben-${randomUUID()}`, `cart-${randomUUID()}`];
+  const [one, other] = [await redeem(ann, order), await redeem(ben, order)];
+  await untilWritten(order, 2);
+  const ambiguous = await payments.say('confirm', { order_id: order });
   expectProblem(ambiguous, 409, 'order_ambiguous');
   expect(ambiguous.body.reservations).toEqual([
-    { reservation_id: second.id, product_id: second.product },
-    { reservation_id: first.id, product_id: first.product },
+    { reservation_id: other.id, product_id: other.product, user_id: ben },
+    { reservation_id: one.id, product_id: one.product, user_id: ann },
   ]);
-  const confirmed = await payments.say('confirm', { order_id: order, product_id: second.product });
-  expect(confirmed.data.reservation_id).toBe(second.id);
-  const refunded = await payments.say('refund', { order_id: order, product_id: first.product });
-  expect(refunded.data.reservation_id).toBe(first.id);
+  const confirmed = await payments.say('confirm', { order_id: order, user_id: ann });
+  expect(confirmed.data).toMatchObject({ reservation_id: one.id, status: 'redeemed' });
+  await redeem(ben, order);
+  await untilWritten(order, 3);
+  expectProblem(await payments.say('release', { order_id: order, user_id: ben, keep: 1 }), 409, 'order_ambiguous');
+  const released = await payments.say('release', { order_id: order, user_id: ben });
+  expect(released.data.reservations).toHaveLength(2);
 });
 
 test('a reservation that was released does not hide a later one of the same order', async () => {

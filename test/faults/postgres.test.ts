@@ -1,8 +1,11 @@
 import { expect, test } from '@jest/globals';
+import { FakeStripe, PROVIDER_ENV } from '../harness/payment-providers.js';
+import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
-const stage = await Stage.set();
+const stage = await Stage.set(PROVIDER_ENV);
 
 test('Postgres restarted in mid-batch loses nothing', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
@@ -58,4 +61,28 @@ test('a Postgres that hangs does not stop the sale, and everything is written wh
   await crowd.finish();
   stage.expectServed(crowd, 'postgres');
   await stage.expectNothingLost(crowd, product);
+});
+
+test('a payment that is reported while Postgres is away keeps its unit, and is stored when it comes again', async () => {
+  const product = await stage.openCampaign({ total_limit: 1, hold_seconds: 5 });
+  const stripe = new FakeStripe(`${stage.url}/payments/stripe`);
+  const shopper = arrive(stage.url, product);
+  const { data } = await shopper.checkout();
+  const ticket = { 'x-ticket': String(shopper.ticket) };
+  const metadata = { reservation_id: String(data.reservation_id) };
+  await until('Postgres has it', async () => (await stage.query('select 1 from redemptions')).length > 0);
+  stage.postgres.kill('SIGKILL');
+  await stage.postgres.exited;
+  const paid = stripe.event('checkout.session.completed', stripe.session(metadata, 'pi_away'));
+  expect((await stripe.send(paid)).status).toBe(503);
+  expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
+  await until('its hold would have ended', () => Date.now() > Date.parse(data.pay_before));
+  await stage.startPostgres();
+  const again = await until('the event is stored', async () => {
+    const answer = await stripe.send(paid);
+    return answer.status === 200 && answer;
+  });
+  expect(['repeated', 'confirmed']).toContain(again.data.outcome);
+  expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
+  await until('the ledger is clean', async () => (await ledger(stage.env, product)).code === 0);
 });

@@ -87,15 +87,15 @@ export const confirm = () => new Doorbuster({ baseUrl: 'https://x.example', serv
 
   it('are loaded by import, by require, and by a script element', () => {
     const code =
-      "'use strict'; const names = [Sale, Refusal, MemoryStore, Doorbuster, verifyCheckoutUrl].map((f) => f.name); console.log(names.join());";
-    const names = 'Sale,Refusal,MemoryStore,Doorbuster,verifyCheckoutUrl\n';
+      "'use strict'; const names = [Sale, Refusal, MemoryStore, Doorbuster, verifyPayLink].map((f) => f.name); console.log(names.join());";
+    const names = 'Sale,Refusal,MemoryStore,Doorbuster,verifyPayLink\n';
     writeFileSync(
       join(folder, 'use.mjs'),
-      `import { Sale, Refusal, MemoryStore } from '@doorbuster/client';\nimport { Doorbuster, verifyCheckoutUrl } from '@doorbuster/server';\n${code}`,
+      `import { Sale, Refusal, MemoryStore } from '@doorbuster/client';\nimport { Doorbuster, verifyPayLink } from '@doorbuster/server';\n${code}`,
     );
     writeFileSync(
       join(folder, 'use.cjs'),
-      `const { Sale, Refusal, MemoryStore } = require('@doorbuster/client');\nconst { Doorbuster, verifyCheckoutUrl } = require('@doorbuster/server');\n${code}`,
+      `const { Sale, Refusal, MemoryStore } = require('@doorbuster/client');\nconst { Doorbuster, verifyPayLink } = require('@doorbuster/server');\n${code}`,
     );
     expect(run(process.execPath, ['use.mjs'], folder)).toBe(names);
     expect(run(process.execPath, ['--disable-warning=ExperimentalWarning', 'use.cjs'], folder)).toBe(names);
@@ -119,7 +119,10 @@ describe('the package for servers', () => {
     const pay_before = new Date(Date.parse(held.data.pay_before) + 60_000).toISOString();
     const extended = { reservation_id, status: 'extended', pay_before };
     expect(await shop.extend({ order_id })).toEqual(extended);
-    expect(await shop.extend({ reservation_id })).toEqual(extended);
+    await expect(shop.extend({ reservation_id })).rejects.toMatchObject({
+      code: 'already_extended',
+      problem: { pay_before },
+    });
     const confirmed = { reservation_id, order_id, status: 'redeemed' };
     expect(await shop.confirm({ reservation_id, payment_ref: 'pay-1' })).toEqual(confirmed);
     expect(await shop.confirm({ reservation_id, payment_ref: 'pay-1' })).toEqual(confirmed);

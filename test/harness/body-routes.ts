@@ -118,6 +118,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       fields: {
         reservation_id: 'reservationId',
         order_id: 'externalId',
+        user_id: 'externalId',
         product_id: 'externalId',
         payment_ref: 'note',
       },
@@ -130,6 +131,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       fields: {
         reservation_id: 'reservationId',
         order_id: 'externalId',
+        user_id: 'externalId',
         product_id: 'externalId',
         reason: 'note',
         keep: 'kept',
@@ -140,14 +142,25 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       path: '/flash-sale/extend',
       headers: payment,
       good: reservation,
-      fields: { reservation_id: 'reservationId', order_id: 'externalId', product_id: 'externalId' },
+      fields: {
+        reservation_id: 'reservationId',
+        order_id: 'externalId',
+        user_id: 'externalId',
+        product_id: 'externalId',
+      },
     },
     {
       method: 'POST',
       path: '/flash-sale/refund',
       headers: payment,
       good: reservation,
-      fields: { reservation_id: 'reservationId', order_id: 'externalId', product_id: 'externalId', keep: 'kept' },
+      fields: {
+        reservation_id: 'reservationId',
+        order_id: 'externalId',
+        user_id: 'externalId',
+        product_id: 'externalId',
+        keep: 'kept',
+      },
     },
     {
       method: 'POST',

@@ -103,7 +103,7 @@ export function sendSigned(
   { id = idOf('msg'), secret = WEBHOOK_SECRET, at = new Date() } = {},
 ): Promise<Answer> {
   const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
-  return send(`${url}/payments/webhook`, {
+  return send(`${url}/payments/events`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',

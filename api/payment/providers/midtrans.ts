@@ -1,11 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { InvalidWebhook, type PaymentEvent, type PaymentProvider, reservationIn } from './provider.js';
+import { minorDigits } from '../../../shared/domain/money.js';
+import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
+import { InvalidSignature, moneyIn, type PaymentProvider, reservationIn } from './provider.js';
 
 const notification = z.object({
   order_id: z.string().max(128),
   status_code: z.string().max(8),
   gross_amount: z.string().max(32),
+  currency: z.string().max(8).default('IDR'),
   signature_key: z.string().max(128),
   transaction_id: z.string().max(128),
   transaction_status: z.string().max(64),
@@ -18,8 +21,8 @@ const KINDS: Readonly<Record<string, PaymentEvent['kind']>> = {
   capture: 'succeeded',
   settlement: 'succeeded',
   deny: 'failed',
-  cancel: 'failed',
   failure: 'failed',
+  cancel: 'expired',
   expire: 'expired',
   refund: 'refunded',
   partial_refund: 'refunded',
@@ -35,14 +38,15 @@ export function midtransProvider(serverKey: string): PaymentProvider {
     name: 'midtrans',
     read(body) {
       const parsed = notification.safeParse(parse(body));
-      if (!parsed.success) throw new InvalidWebhook('The body is not a notification of Midtrans.');
+      // Without the signed fields it cannot be genuine.
+      if (!parsed.success) throw new InvalidSignature('The body is not a notification of Midtrans.');
       const { order_id, status_code, gross_amount, signature_key } = parsed.data;
       const expected = createHash('sha512')
         .update(order_id + status_code + gross_amount + serverKey)
         .digest();
       const given = Buffer.from(signature_key, 'hex');
       if (given.length !== expected.length || !timingSafeEqual(given, expected))
-        throw new InvalidWebhook('The signature_key is not valid.');
+        throw new InvalidSignature('The signature_key is not valid.');
       return eventOf(parsed.data);
     },
   };
@@ -60,7 +64,14 @@ function eventOf(it: z.infer<typeof notification>): PaymentEvent | null {
     reservation: reservationIn({ reservation_id: it.custom_field1, order_id: it.order_id }),
     paymentRef: it.transaction_id,
     partial: it.transaction_status === 'partial_refund',
+    money: moneyOf(it.gross_amount, it.currency),
   };
+}
+
+/** The gross amount, `49000.00`, in minor units. */
+function moneyOf(text: string, currency: string): Money | null {
+  if (!/^\d{1,12}(?:\.\d{1,2})?$/.test(text) || !/^[A-Z]{3}$/.test(currency)) return null;
+  return moneyIn(Math.round(Number(text) * 10 ** minorDigits(currency)), currency);
 }
 
 function parse(body: Buffer): unknown {

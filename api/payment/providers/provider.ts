@@ -1,19 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { PaymentKind } from '../../../shared/postgres/payment-events.js';
-import type { ReservationName } from '../reservation-lookup.js';
-
-/** A payment event in the form that all providers share. */
-export type PaymentEvent = {
-  /** The same whenever the provider sends the event again. */
-  id: string;
-  kind: PaymentKind;
-  /** null = the provider names none, so the payment is not for a reservation */
-  reservation: ReservationName | null;
-  /** Identifies the payment, and is the same in its refund; "" = none. */
-  paymentRef: string;
-  /** Whether only a part of the amount was paid or refunded. */
-  partial: boolean;
-};
+import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
+import type { ReservationName } from '../../../shared/payments/reservation-lookup.js';
 
 /** A payment provider: one file of this folder. It verifies and translates; PaymentEvents decides what follows. */
 export type PaymentProvider = {
@@ -23,12 +10,17 @@ export type PaymentProvider = {
    * Verifies a webhook.
    * @param body as it was received
    * @returns null = genuine, and without an effect
-   * @throws InvalidWebhook
+   * @throws InvalidSignature if it is not genuine, or too old · InvalidWebhook if it is genuine and malformed
    */
   read(body: Buffer, headers: IncomingHttpHeaders): Promise<PaymentEvent | null> | PaymentEvent | null;
 };
 
-/** The webhook is not genuine, too old or malformed. The message is sent to its caller. */
+/** The webhook is not genuine, or too old. The message is sent to its caller. */
+export class InvalidSignature extends Error {
+  override readonly name = 'InvalidSignature';
+}
+
+/** The webhook is genuine, and its body is not one of the provider. The message is sent to its caller. */
 export class InvalidWebhook extends Error {
   override readonly name = 'InvalidWebhook';
 }
@@ -39,14 +31,35 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Takes the name of a reservation from fields that a shop has set; null = they have none. */
-export function reservationIn(fields: Readonly<Record<string, unknown>> | null | undefined): ReservationName | null {
+/**
+ * Takes the name of a reservation from fields that a shop has set; null = they have none. A field `user_id` may be any
+ * user's of the shop, so it counts only in a format of ours.
+ */
+export function reservationIn(
+  fields: Readonly<Record<string, unknown>> | null | undefined,
+  withUser = false,
+): ReservationName | null {
   const text = (name: string) => {
     const value = fields?.[name];
-    return typeof value === 'string' && value !== '' && value.length <= MAX_NAME ? value : undefined;
+    return typeof value === 'string' && STORABLE.test(value) && value.isWellFormed() ? value : undefined;
   };
-  const [reservation_id, order_id, product_id] = [text('reservation_id'), text('order_id'), text('product_id')];
+  const reservation_id = text('reservation_id');
   if (reservation_id !== undefined) return { reservation_id };
-  return order_id === undefined ? null : { order_id, product_id };
+  const [order_id, product_id] = [text('order_id'), text('product_id')];
+  if (order_id === undefined) return null;
+  const user_id = withUser ? text('user_id') : undefined;
+  return {
+    order_id,
+    ...(product_id === undefined ? {} : { product_id }),
+    ...(user_id === undefined ? {} : { user_id }),
+  };
 }
-const MAX_NAME = 128;
+/** An id of at most 128 characters that Postgres can store. */
+const STORABLE = /^[^\0]{1,128}$/u;
+
+/** An amount as a provider sends it; null = it is not in minor units of a currency. */
+export function moneyIn(amount: unknown, currency: unknown): Money | null {
+  if (typeof amount !== 'number' || !Number.isSafeInteger(amount) || amount < 0) return null;
+  if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) return null;
+  return { amount, currency: currency.toUpperCase() };
+}

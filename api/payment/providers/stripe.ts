@@ -1,5 +1,13 @@
 import type Stripe from 'stripe';
-import { headerOf, InvalidWebhook, type PaymentEvent, type PaymentProvider, reservationIn } from './provider.js';
+import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
+import {
+  headerOf,
+  InvalidSignature,
+  InvalidWebhook,
+  moneyIn,
+  type PaymentProvider,
+  reservationIn,
+} from './provider.js';
 
 /**
  * Webhooks of Stripe. The shop puts `reservation_id` (or `order_id`) into `metadata` of the Checkout Session and of its
@@ -11,7 +19,7 @@ export function stripeProvider(secrets: readonly string[]): PaymentProvider {
     name: 'stripe',
     async read(body, headers) {
       const signature = headerOf(headers, 'stripe-signature');
-      if (signature === '') throw new InvalidWebhook('The header Stripe-Signature is missing.');
+      if (signature === '') throw new InvalidSignature('The header Stripe-Signature is missing.');
       // Loaded with the first webhook, because most installations have none.
       const { default: StripeLibrary } = await import('stripe');
       for (const secret of secrets) {
@@ -22,7 +30,7 @@ export function stripeProvider(secrets: readonly string[]): PaymentProvider {
           if (!(error instanceof StripeLibrary.errors.StripeSignatureVerificationError)) throw error;
         }
       }
-      throw new InvalidWebhook('The signature is not valid for this body, or too old.');
+      throw new InvalidSignature('The signature is not valid for this body, or too old.');
     },
   };
 }
@@ -35,20 +43,24 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
       return event.data.object.payment_status === 'unpaid' ? null : ofSession(event.id, 'succeeded', event.data.object);
     case 'checkout.session.async_payment_succeeded':
       return ofSession(event.id, 'succeeded', event.data.object);
+    // The money of a delayed payment method does not come any more.
     case 'checkout.session.async_payment_failed':
-      return ofSession(event.id, 'failed', event.data.object);
     case 'checkout.session.expired':
       return ofSession(event.id, 'expired', event.data.object);
     case 'payment_intent.succeeded': {
-      const { id, metadata, amount, amount_received } = event.data.object;
-      return of(event.id, 'succeeded', metadata, id, amount_received < amount);
+      const { id, metadata, amount, amount_received, currency } = event.data.object;
+      const money = moneyIn(amount_received, currency);
+      return of(event.id, 'succeeded', metadata, id, money, amount_received < amount);
     }
-    // `payment_intent.payment_failed` has no effect, because the customer may try another card until the hold ends.
+    // The customer may try another card until the hold ends.
+    case 'payment_intent.payment_failed':
+      return of(event.id, 'failed', event.data.object.metadata, event.data.object.id, null);
     case 'payment_intent.canceled':
-      return of(event.id, 'failed', event.data.object.metadata, event.data.object.id, false);
+      return of(event.id, 'expired', event.data.object.metadata, event.data.object.id, null);
     case 'charge.refunded': {
-      const { id, metadata, payment_intent, refunded } = event.data.object;
-      return of(event.id, 'refunded', metadata, idOf(payment_intent) || id, !refunded);
+      const { id, metadata, payment_intent, refunded, amount_refunded, currency } = event.data.object;
+      const money = moneyIn(amount_refunded, currency);
+      return of(event.id, 'refunded', metadata, idOf(payment_intent) || id, money, !refunded);
     }
     default:
       return null;
@@ -56,9 +68,10 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
 }
 
 function ofSession(id: string, kind: PaymentEvent['kind'], session: Stripe.Checkout.Session): PaymentEvent {
-  const { metadata, client_reference_id, payment_intent } = session;
+  const { metadata, client_reference_id, payment_intent, amount_total, currency } = session;
   const named = reservationIn(metadata) ?? reservationIn({ reservation_id: client_reference_id });
-  return { id, kind, reservation: named, paymentRef: idOf(payment_intent) || session.id, partial: false };
+  const money = moneyIn(amount_total, currency);
+  return { id, kind, reservation: named, paymentRef: idOf(payment_intent) || session.id, partial: false, money };
 }
 
 function of(
@@ -66,9 +79,10 @@ function of(
   kind: PaymentEvent['kind'],
   metadata: Stripe.Metadata | null,
   paymentRef: string,
-  partial: boolean,
+  money: Money | null,
+  partial = false,
 ): PaymentEvent {
-  return { id, kind, reservation: reservationIn(metadata), paymentRef, partial };
+  return { id, kind, reservation: reservationIn(metadata), paymentRef, partial, money };
 }
 
 /** The id of an object that may be expanded; "" = none. */

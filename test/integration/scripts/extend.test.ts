@@ -61,6 +61,15 @@ test('extend does not extend what has ended or is paid', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
+test('extend refuses in a closed campaign, but for a repetition', async () => {
+  const campaign = await sale.openCampaign({ holdSeconds: 60 });
+  const [extended, other] = [await campaign.take('a'), await campaign.take('b')];
+  const before = await campaign.extend(extended);
+  await campaign.setStatus('close');
+  expect(await campaign.extend(extended)).toEqual({ ...before, journalId: '' });
+  expect(await campaign.extend(other)).toEqual({ kind: 'closed' });
+});
+
 test('extend finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).extend(NOBODYS)).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().extend(NOBODYS)).toEqual({ kind: 'not_found' });

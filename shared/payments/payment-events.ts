@@ -1,0 +1,287 @@
+import { assertNever } from '../domain/assert-never.js';
+import { bucketOfReservation } from '../domain/buckets.js';
+import { madeAtMs, type ProductId } from '../domain/ids.js';
+import { Problem } from '../errors/catalogue.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import type { PaymentEventRow, PaymentEventsTable } from '../postgres/payment-events.js';
+import { type NewEvent, paymentLateEvent, paymentMismatchedEvent } from '../projection/events-of-entries.js';
+import type { SettledBy } from '../sale/reservations.js';
+import type { SalesOf } from '../sale/sales.js';
+import { NEEDS_ACTION, type PaymentEvent, type PaymentOutcome } from './payment-event.js';
+import type { Located, ReservationLookup, ReservationName } from './reservation-lookup.js';
+
+export type PaymentEventsDeps = {
+  sales: SalesOf;
+  acknowledgements: {
+    /** Resolves when a change may be acknowledged. @throws EngineUnavailable if that takes too long */
+    held(product: ProductId, change: { durable: boolean; journalId: string }, bucket: number): Promise<void>;
+  };
+  lookup: ReservationLookup;
+  table: PaymentEventsTable;
+  /**
+   * Stores an event, a row for each reservation, with the rows of the outbox that it makes.
+   * @returns false when it is stored already
+   */
+  store: (rows: readonly PaymentEventRow[], at: Located | null, events: readonly NewEvent[]) => Promise<boolean>;
+  /** Resolves when Postgres has everything that happened to a campaign before. @throws EngineUnavailable */
+  untilPersisted: (at: Located) => Promise<void>;
+  onDuplicate: () => void;
+};
+
+export type Handled = { outcome: PaymentOutcome; repeated: boolean; reservation: string | null };
+type Decided = { at: Located; outcome: PaymentOutcome };
+type StoredOutcome = { outcome: PaymentOutcome; reservation: string | null; receivedAt: Date };
+
+/**
+ * Acts on the events of payment providers. An event may come twice, late or before an earlier one, and two events may
+ * come at the same time. Each decision is one of the scripts `confirm`, `release` and `refund`, which can be repeated,
+ * and the event is stored after it. So an event that fails in between is done again.
+ */
+export class PaymentEvents {
+  constructor(readonly deps: PaymentEventsDeps) {}
+
+  /** @throws EngineUnavailable if the event could not be decided and stored; the provider has to send it again */
+  async handle(provider: string, event: PaymentEvent, trace: string): Promise<Handled> {
+    const { table } = this.deps;
+    const by = { actor: provider, trace };
+    const before = await this.#before(provider, event, by);
+    const [kept] = before;
+    if (before.some(({ reservation }) => reservation !== null)) {
+      await this.#settleAgain(before, event, by);
+      return { outcome: mostUrgent(before), repeated: true, reservation: null };
+    }
+    // The end of an attempt to pay says nothing about reservations that were made later.
+    if (kept && (event.kind === 'expired' || event.kind === 'failed'))
+      return { outcome: 'unknown', repeated: true, reservation: null };
+    const given = event.reservation;
+    const name = given && Object.keys(given).length > 0 ? given : await table.nameOf(provider, event.paymentRef);
+    // An event without a reservation is not stored: the account may sell other things, too.
+    if (name === null && given === null) return { outcome: 'unrelated', repeated: false, reservation: null };
+    const all = name === null ? [] : await this.#concerned(name, event, kept?.receivedAt ?? null);
+    const whole = await this.#withPart(provider, event, all);
+    const decided: Decided[] = [];
+    for (const at of all) {
+      const outcome = await this.#decide(at, whole, by);
+      if (outcome !== 'unknown') decided.push({ at, outcome });
+    }
+    if (decided.length === 0 && kept) return { outcome: 'unknown', repeated: true, reservation: null };
+    await this.#markMismatch(decided, whole);
+    await this.#store(provider, whole, name ?? {}, decided);
+    for (const { at } of decided)
+      if (event.kind === 'succeeded' || event.kind === 'refunded') await this.#settleCrossed(at, whole, by);
+    return { outcome: mostUrgent(decided), repeated: kept !== undefined, reservation: decided[0]?.at.id ?? null };
+  }
+
+  /** What is stored of an event that was received before, a row for each reservation; empty = it is new. */
+  async #before(provider: string, event: PaymentEvent, by: SettledBy): Promise<StoredOutcome[]> {
+    try {
+      return await this.deps.table.before(provider, event.id);
+    } catch (error) {
+      if (error instanceof EngineUnavailable && error.engine === 'postgres') await this.#decideBlind(event, by);
+      throw error;
+    }
+  }
+
+  /**
+   * Does what needs no Postgres, so that a unit that is paid does not expire while Postgres is away. The event is not
+   * stored, so the provider sends it again, and the repetition decides the rest.
+   */
+  async #decideBlind({ kind, partial, reservation, paymentRef }: PaymentEvent, by: SettledBy): Promise<void> {
+    if (partial || !reservation || (kind !== 'succeeded' && kind !== 'expired')) return;
+    for (const at of await this.#located(reservation)) {
+      const { reservations } = this.deps.sales.of(at.product, bucketOfReservation(at.id));
+      if (kind === 'succeeded') await reservations.confirm(at.product, at.id, paymentRef, by);
+      else await reservations.release(at.product, at.id, null, REASONS[kind], by);
+    }
+  }
+
+  /** A payment that had no effect may have been confirmed while Postgres could not say that it was refunded. */
+  async #settleAgain(before: readonly StoredOutcome[], event: PaymentEvent, by: SettledBy): Promise<void> {
+    if (event.kind !== 'succeeded') return;
+    for (const { reservation, outcome } of before) {
+      if (reservation === null || (outcome !== 'late' && outcome !== 'refunded_before')) continue;
+      for (const at of await this.#located({ reservation_id: reservation })) await this.#settleCrossed(at, event, by);
+    }
+  }
+
+  /** The reservations that an event is about. @param receivedAt when it was received first; null = now */
+  async #concerned(
+    name: ReservationName,
+    { kind, paymentRef }: PaymentEvent,
+    receivedAt: Date | null,
+  ): Promise<readonly Located[]> {
+    const all = await this.#located(name);
+    if (kind !== 'refunded') return all;
+    const older = receivedAt === null ? all : all.filter(({ id }) => madeAtMs(id) <= receivedAt.getTime());
+    if (older.length < 2) return older;
+    // Others of the order may not be paid yet.
+    const paid: Located[] = [];
+    for (const at of older) if ((await this.#paymentsOf(at)).includes(paymentRef)) paid.push(at);
+    return paid.length > 0 ? paid : older;
+  }
+
+  /** @returns none when no reservation has the name, or several users have the order */
+  async #located(name: ReservationName): Promise<readonly Located[]> {
+    if (name.reservation_id === undefined && name.order_id === undefined) return [];
+    try {
+      return await this.deps.lookup.find(name, { isComplete: true });
+    } catch (error) {
+      if (error instanceof Problem) return [];
+      throw error;
+    }
+  }
+
+  /** A refund of less than was paid is one of a part, also if the provider does not say so. */
+  async #withPart(provider: string, event: PaymentEvent, [at, ...others]: readonly Located[]): Promise<PaymentEvent> {
+    const { kind, partial, money, paymentRef } = event;
+    if (kind !== 'refunded' || partial || money === null) return event;
+    const { table } = this.deps;
+    const paid = paymentRef === '' ? null : await table.amountOf(provider, paymentRef);
+    const cost = paid === null && at && others.length === 0 ? await this.#costOf(at) : null;
+    const whole = paid ?? cost?.withRefunded ?? 0;
+    return money.amount < whole ? { ...event, partial: true } : event;
+  }
+
+  async #store(
+    provider: string,
+    event: PaymentEvent,
+    name: ReservationName,
+    decided: readonly Decided[],
+  ): Promise<void> {
+    const { id: eventId, kind, paymentRef, partial, money } = event;
+    const row = { provider, eventId, kind, paymentRef, partial, money };
+    const [first] = decided;
+    if (!first) {
+      await this.deps.store([{ ...row, reservation: null, named: name, outcome: 'unknown' }], null, []);
+      return;
+    }
+    const rows = decided.map(({ at, outcome }) => ({ ...row, reservation: at.id, named: null, outcome }));
+    const events = decided.flatMap(({ at, outcome }) => {
+      if (outcome === 'late') return [paymentLateEvent(at, provider, paymentRef, eventId)];
+      if (outcome === 'mismatch' && money) return [paymentMismatchedEvent(at, provider, paymentRef, eventId, money)];
+      return [];
+    });
+    await this.deps.store(rows, first.at, events);
+  }
+
+  #decide(at: Located, event: PaymentEvent, by: SettledBy): Promise<PaymentOutcome> | PaymentOutcome {
+    if (event.partial) return 'partial';
+    switch (event.kind) {
+      case 'succeeded':
+        return this.#succeeded(at, event.paymentRef, by);
+      case 'failed':
+        return 'recorded';
+      case 'expired':
+        return this.#release(at, REASONS.expired, by);
+      case 'refunded':
+        return this.#refunded(at, event.paymentRef, by);
+      default:
+        return assertNever(event.kind);
+    }
+  }
+
+  async #succeeded(at: Located, paymentRef: string, by: SettledBy): Promise<PaymentOutcome> {
+    const { sales, acknowledgements, table, onDuplicate } = this.deps;
+    // A refund may be reported before its payment.
+    if (paymentRef !== '' && (await table.isRefunded(by.actor, at.id, paymentRef))) {
+      // It was confirmed while Postgres could not say so.
+      if ((await this.#release(at, REASONS.refunded, by)) === 'settled') await this.#refunded(at, paymentRef, by);
+      return 'refunded_before';
+    }
+    const bucket = bucketOfReservation(at.id);
+    const outcome = await sales.of(at.product, bucket).reservations.confirm(at.product, at.id, paymentRef, by);
+    if (outcome.kind === 'not_found') return 'unknown';
+    await acknowledgements.held(at.product, outcome, bucket);
+    if (outcome.kind === 'ended') return (await this.#isKnown(at, paymentRef)) ? 'repeated' : 'late';
+    if (outcome.paidBy !== '') {
+      if (outcome.journalId !== '') onDuplicate();
+      return 'duplicate';
+    }
+    // An event whose first try was interrupted is not counted yet.
+    if (outcome.journalId === '' && (paymentRef === '' || (await table.isCounted(at.id, paymentRef))))
+      return 'repeated';
+    return outcome.reacquired ? 'reacquired' : 'confirmed';
+  }
+
+  async #release(at: Located, reason: string, by: SettledBy): Promise<PaymentOutcome> {
+    const { sales, acknowledgements } = this.deps;
+    const outcome = await sales
+      .of(at.product, bucketOfReservation(at.id))
+      .reservations.release(at.product, at.id, null, reason, by);
+    if (outcome.kind !== 'released' && outcome.kind !== 'settled') return 'unknown';
+    await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
+    return outcome.kind;
+  }
+
+  /** Refunds a reservation when none of its payments is left. One that is not paid yet is released. */
+  async #refunded(at: Located, paymentRef: string, by: SettledBy): Promise<PaymentOutcome> {
+    const { sales, acknowledgements, table, untilPersisted } = this.deps;
+    await untilPersisted(at);
+    const payments = await table.paymentsOf(at.campaignNo, at.id);
+    if (!payments) return 'unknown';
+    const { status, first, further } = payments;
+    if (status === 'reserved') {
+      const outcome = await this.#release(at, REASONS.refunded, by);
+      return outcome === 'settled' ? 'unpaid' : outcome;
+    }
+    if (first !== null && paymentRef !== '') {
+      const known = [first, ...further];
+      if (!known.includes(paymentRef)) return 'unpaid';
+      const gone = new Set([paymentRef, ...(await table.refunded(at.id))]);
+      if (known.some((one) => !gone.has(one))) return 'still_paid';
+    }
+    if (status !== 'redeemed' && status !== 'refunded') return 'unpaid';
+    const outcome = await sales.of(at.product, bucketOfReservation(at.id)).reservations.refund(at.product, at.id, by);
+    if (outcome.kind !== 'refunded') return outcome.kind === 'unpaid' ? 'unpaid' : 'unknown';
+    await acknowledgements.held(at.product, outcome, bucketOfReservation(at.id));
+    return 'refunded';
+  }
+
+  /**
+   * Finds a payment and its refund that were decided at the same time, neither of which saw the other. Both are stored
+   * by now, so at least one of the two calls finds both.
+   */
+  async #settleCrossed(at: Located, { paymentRef, partial }: PaymentEvent, by: SettledBy): Promise<void> {
+    if (paymentRef === '' || partial || !(await this.deps.table.isRefunded(by.actor, at.id, paymentRef))) return;
+    await this.#refunded(at, paymentRef, by);
+  }
+
+  /** Compares what was paid with what the reservation costs. Those of an order with several are coupons. */
+  async #markMismatch(decided: Decided[], { money }: PaymentEvent): Promise<void> {
+    const [one] = decided;
+    if (!one || money === null || (one.outcome !== 'confirmed' && one.outcome !== 'reacquired')) return;
+    const cost = await this.#costOf(one.at);
+    if (cost === null) return;
+    if (cost.amount !== money.amount || cost.currency !== money.currency) one.outcome = 'mismatch';
+  }
+
+  /** What a reservation costs; null = its campaign has no price. An event about it then follows its own events. */
+  async #costOf(at: Located) {
+    const { table, untilPersisted } = this.deps;
+    if ((await table.costOf(at.campaignNo, at.id)) === null) return null;
+    await untilPersisted(at);
+    const cost = await table.costOf(at.campaignNo, at.id);
+    return cost === 'missing' ? null : cost;
+  }
+
+  async #paymentsOf(at: Located): Promise<string[]> {
+    const payments = await this.deps.table.paymentsOf(at.campaignNo, at.id);
+    return payments === null ? [] : [payments.first, ...payments.further].filter((one) => one !== null);
+  }
+
+  /** Whether a payment of an ended reservation was counted before it ended. */
+  async #isKnown(at: Located, paymentRef: string): Promise<boolean> {
+    // The event of a late payment needs the row of its reservation.
+    await this.deps.untilPersisted(at);
+    return paymentRef !== '' && (await this.#paymentsOf(at)).includes(paymentRef);
+  }
+}
+
+/** Reasons of releases, for the history of the reservation. */
+const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as const;
+
+/** The outcome of an event with several reservations is the one that a person has to see first. */
+function mostUrgent(all: readonly { outcome: PaymentOutcome }[]): PaymentOutcome {
+  const outcomes = all.map(({ outcome }) => outcome);
+  return NEEDS_ACTION.find((one) => outcomes.includes(one)) ?? outcomes[0] ?? 'unknown';
+}

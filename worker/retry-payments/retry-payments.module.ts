@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LIMITS } from '../../shared/config/limits.js';
+import { bucketOfReservation } from '../../shared/domain/buckets.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { PaymentEvents } from '../../shared/payments/payment-events.js';
+import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
+import { storeIn } from '../../shared/payments/store-events.js';
+import { PaymentEventsTable, type UnknownPayment } from '../../shared/postgres/payment-events.js';
+import { ReservationOrders } from '../../shared/postgres/reservation-orders.js';
+import { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { compareJournalIds } from '../../shared/redis/journal-ids.js';
+import { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { Core, WorkerShard } from '../core.js';
+
+const LOOK_EVERY_MS = 20;
+
+/**
+ * Returns the sweep that tries payments again whose reservation was unknown: it may have been made since, or Postgres
+ * may have it only now.
+ */
+export function retryPayments(core: Core): () => Promise<void> {
+  const { sales, shards, database, metrics, log } = core;
+  const table = new PaymentEventsTable(database);
+  const untilPersisted = async (all: readonly WorkerShard[]) => {
+    await Promise.all(all.map((shard) => untilWritten(core, shard)));
+  };
+  const events = new PaymentEvents({
+    sales,
+    table,
+    lookup: new ReservationLookup({
+      directory: new CampaignDirectory(sales, () => shards.all.map(({ gate }) => gate.generation).join()),
+      orders: new ReservationOrders(database),
+      // Each run waits once, before it begins.
+      untilPersisted: async () => {},
+    }),
+    // No response waits for the decision. It is stored after Postgres has it.
+    acknowledgements: { held: (product, _, bucket) => untilPersisted([shards.of(product, bucket)]) },
+    store: storeIn(shards, database, table),
+    untilPersisted: ({ product, id }) => untilPersisted([shards.of(product, bucketOfReservation(id))]),
+    onDuplicate: () => metrics.duplicatePayments.inc(),
+  });
+  const retry = async ({ provider, eventId: id, named: reservation, ...event }: UnknownPayment) => {
+    try {
+      const { outcome } = await events.handle(provider, { ...event, id, reservation }, '');
+      if (outcome === 'unknown') return;
+      metrics.payments.inc({ call: provider, outcome });
+      log.info({ provider, event_id: id, outcome }, 'a payment has found its reservation');
+    } catch (error) {
+      // The next run tries it again. Others may be of a shard that is there.
+      log.warn({ provider, event_id: id, err: error }, 'a payment could not be tried again');
+    }
+  };
+  return async () => {
+    const { unknownPaymentsDays: days, unknownPaymentsBatch: limit, unknownPaymentsRunMs } = LIMITS;
+    const until = performance.now() + unknownPaymentsRunMs;
+    let page = await table.unknown(days, limit, null);
+    if (page.length > 0) await untilPersisted(shards.all);
+    while (page.length > 0 && performance.now() < until) {
+      for (const one of page) await retry(one);
+      page = page.length < limit ? [] : await table.unknown(days, limit, page.at(-1) ?? null);
+    }
+  };
+}
+
+/** Resolves when Postgres has what the journal of a shard has now. @throws EngineUnavailable if that takes too long */
+async function untilWritten({ database, config }: Core, { index, journal }: WorkerShard): Promise<void> {
+  const cursor = new JournalCursor(database, index, config.shards > 1);
+  const upTo = await journal.lastId();
+  const until = performance.now() + LIMITS.durableWaitMs;
+  while (compareJournalIds(await cursor.read(), upTo) < 0) {
+    if (performance.now() > until) throw new EngineUnavailable('postgres', `the journal was not written up to ${upTo}`);
+    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+  }
+}
