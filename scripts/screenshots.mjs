@@ -57,7 +57,7 @@ async function takePictures() {
   const second = await shopper(product, 'light');
   await second.getByRole('button', { name: 'Get one now' }).click();
   await headline(second, 'You are in line');
-  await second.getByText('Connected').waitFor();
+  await second.getByText('Updated').waitFor();
   await second.screenshot({ path: join(FOLDER, 'sale-in-line.png') });
   first.on('dialog', (dialog) => dialog.accept());
   await first.getByRole('button', { name: 'Give it back' }).click();

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import helmet from 'helmet';
 
@@ -29,15 +30,18 @@ export const API_HEADERS = securityHeaders({
  * @param images further origins of images
  * @param frameAncestors further origins whose pages may show the page in a frame
  * @param challenges sources of the challenge that a person solves
+ * @param style the only style of the page that is not in a file; null = any
  */
 export function pageHeaders({
   images,
   frameAncestors,
   challenges = [],
+  style = null,
 }: {
   images: readonly string[];
   frameAncestors: readonly string[];
   challenges?: readonly string[];
+  style?: string | null;
 }): readonly string[] {
   return securityHeaders({
     contentSecurityPolicy: {
@@ -45,7 +49,7 @@ export function pageHeaders({
         ...(challenges.length > 0
           ? Object.fromEntries(['scriptSrc', 'frameSrc', 'connectSrc'].map((kind) => [kind, ["'self'", ...challenges]]))
           : {}),
-        styleSrc: ["'self'", "'unsafe-inline'", ...challenges],
+        styleSrc: ["'self'", style === null ? "'unsafe-inline'" : hashOf(style), ...challenges],
         imgSrc: ["'self'", 'data:', ...images],
         frameAncestors: ["'self'", ...frameAncestors],
         upgradeInsecureRequests: null,
@@ -55,5 +59,8 @@ export function pageHeaders({
     ...(frameAncestors.length > 0 ? { frameguard: false } : {}),
   });
 }
+
+/** The source of an inline style by its hash. */
+const hashOf = (style: string) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 
 export const PAGE_HEADERS = pageHeaders({ images: [], frameAncestors: [] });

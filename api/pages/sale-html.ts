@@ -2,7 +2,7 @@ import type { Branding } from '../../shared/domain/branding.js';
 import { CARD_GROUNDS, inkOn, readableOn } from '../../shared/domain/colour.js';
 import { minorDigits } from '../../shared/domain/money.js';
 import type { PageLanguage, PageLanguages } from '../../shared/sale-page/languages.js';
-import { saleWords, timeFormat } from '../../shared/sale-page/sale-words.js';
+import { type Door, type SaleWords, saleWords, timeFormat } from '../../shared/sale-page/sale-words.js';
 import { fill, type Texts } from '../../shared/sale-page/texts.js';
 import type { FoundSale } from './public-sales.js';
 
@@ -39,6 +39,8 @@ export function saleHtml(template: string, contents: PageContents): string {
       forward: branding.forward_to_checkout === true,
       pushKey: contents.pushKey,
     }),
+    status: words.status,
+    mood: words.mood,
     headline: words.headline,
     detail: words.detail,
     act: words.button?.label ?? '',
@@ -51,7 +53,7 @@ export function saleHtml(template: string, contents: PageContents): string {
     preview: found ? preview(name, branding, words.headline) : '<meta name="robots" content="noindex">',
     colours: colours(branding),
     shop: shop(branding, texts),
-    picture: picture(branding, name),
+    picture: picture(branding, words.door),
     price: price(branding, language),
     description: branding.description
       ? `<p class="description" dir="auto">${escapeHtml(branding.description)}</p>`
@@ -68,9 +70,10 @@ export function saleHtml(template: string, contents: PageContents): string {
     .replace(/\{\{(\w+)\}\}/g, (_, value: string) => escapeHtml(values[value] ?? ''));
 }
 
-function firstWords(found: PageContents['found'], texts: Texts, language: string) {
-  if (found === null) return { headline: texts.problems.campaign_not_found, detail: '', button: null };
-  if (!found) return { headline: texts.loading, detail: '', button: null };
+function firstWords(found: PageContents['found'], texts: Texts, language: string): SaleWords {
+  const none = { status: '', detail: '', button: null, mood: 'off', door: 'shut' } as const;
+  if (found === null) return { ...none, status: texts.statusUnknown, headline: texts.problems.campaign_not_found };
+  if (!found) return { ...none, headline: texts.loading };
   const { status, ...sale } = found.sale;
   const phase = status === 'scheduled' ? 'not_started' : status;
   // In the time zone of the campaign: the server does not know that of the visitor.
@@ -99,7 +102,7 @@ function preview(name: string, branding: Branding, headline: string): string {
   ].join('\n');
 }
 
-/** The accent as variables. The contrast of each is at least 4.5, whatever the colour is. */
+/** The colour of the brand as variables. The contrast of the accent is at least 4.5, with any colour. */
 function colours({ accent }: Branding): string {
   if (!accent) return '';
   const of = (ground: string) => {
@@ -107,7 +110,7 @@ function colours({ accent }: Branding): string {
     return `--accent:${colour};--on-accent:${inkOn(colour)}`;
   };
   const dark = `@media (prefers-color-scheme:dark){:root{${of(CARD_GROUNDS.dark)}}}`;
-  return `<style>:root{${of(CARD_GROUNDS.light)}}${dark}</style>`;
+  return `<style>:root{--brand:${accent};${of(CARD_GROUNDS.light)}}${dark}</style>`;
 }
 
 function shop({ logo_url, shop_name, shop_url }: Branding, texts: Texts): string {
@@ -119,11 +122,10 @@ function shop({ logo_url, shop_name, shop_url }: Branding, texts: Texts): string
   return `<header id="shop">${shop_url ? `<a href="${escapeHtml(shop_url)}">${inside}</a>` : inside}</header>`;
 }
 
-/** The picture, or a cover of the first character of the name. */
-function picture({ image_url, image_alt = '' }: Branding, name: string): string {
+/** The picture, or a door in the colour of the brand. */
+function picture({ image_url, image_alt = '' }: Branding, door: Door): string {
   if (image_url) return `<img class="picture" src="${escapeHtml(image_url)}" alt="${escapeHtml(image_alt)}">`;
-  const [first] = new Intl.Segmenter().segment(name.trim());
-  return `<div class="picture cover" aria-hidden="true"><span>${escapeHtml(first?.segment ?? '')}</span></div>`;
+  return `<div class="picture door" data-door="${door}" aria-hidden="true"></div>`;
 }
 
 function price({ price: amount, currency }: Branding, language: string): string {
@@ -138,9 +140,10 @@ function price({ price: amount, currency }: Branding, language: string): string 
 
 function steps({ sale }: FoundSale, texts: Texts, language: string): string {
   const { has_line, hold_seconds } = sale;
-  const pay = hold_seconds === undefined ? [] : [payStep(hold_seconds, texts, language)];
-  const all = has_line ? [texts.stepBuy, texts.stepWait, ...pay] : [texts.stepBuyNoLine, ...pay];
-  const items = all.map((step) => `<li>${escapeHtml(step)}</li>`).join('');
+  const all: [string, string][] = [['buy', has_line ? texts.stepBuy : texts.stepBuyNoLine]];
+  if (has_line) all.push(['wait', texts.stepWait]);
+  if (hold_seconds !== undefined) all.push(['pay', payStep(hold_seconds, texts, language)]);
+  const items = all.map(([step, text]) => `<li data-step="${step}">${escapeHtml(text)}</li>`).join('');
   return `<section id="steps" aria-labelledby="steps-title"><h2 id="steps-title">${escapeHtml(texts.nextSteps)}</h2><ol>${items}</ol></section>`;
 }
 

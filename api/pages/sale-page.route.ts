@@ -91,7 +91,9 @@ function fileOf(
   }: Pick<SalePageDeps, 'frameAncestors' | 'imageOrigins' | 'challengeSources'>,
 ) {
   const images = found ? imageOrigins(found.branding).filter((origin) => deps.imageOrigins.includes(origin)) : [];
-  const headers = pageHeaders({ images, frameAncestors, challenges: challengeSources });
+  // The colours of the brand; escaped values have no tag.
+  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(html) ?? [];
+  const headers = pageHeaders({ images, frameAncestors, challenges: challengeSources, style });
   const cacheControl = found ? FOR_A_SECOND : 'no-store';
   return staticFile('text/html; charset=utf-8', Buffer.from(html), cacheControl, headers, ['Accept-Language']);
 }

@@ -290,7 +290,8 @@ function onChange(standing: Standing, before: Standing | null): void {
     state.firstPlace = Math.max(isNew ? 1 : state.firstPlace, standing.position);
     speakPlace(standing);
   }
-  if (standing.status !== before?.status) {
+  const isLonger = standing.status === before?.status && standing.pay_before !== before?.pay_before;
+  if (standing.status !== before?.status || isLonger) {
     spokenSeconds = Number.POSITIVE_INFINITY;
     const sounds = (element('sound') as HTMLInputElement).checked;
     if (standing.status === 'promoted' && before?.status === 'queued' && sounds) signals.call();
@@ -334,7 +335,7 @@ function show(): void {
   write('name', name || productId);
   showView(view, nowMs);
   watchDeadline(view, nowMs);
-  const title = `${view.mood === 'good' ? '★ ' : ''}${view.title} – ${name || productId}`;
+  const title = `${view.mood === 'turn' ? '★ ' : ''}${view.title} – ${name || productId}`;
   if (document.title !== title) document.title = title;
   if (checkAtMs > 0 && nowMs >= checkAtMs && state.campaign?.status === 'scheduled') {
     checkAtMs = Number.POSITIVE_INFINITY;

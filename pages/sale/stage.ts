@@ -14,16 +14,28 @@ export function write(id: string, text: string): void {
 
 /** @param nowMs by the server's clock */
 export function showView(view: View, nowMs: number): void {
-  for (const id of ['headline', 'detail', 'updated', 'trouble', 'connection'] as const) write(id, view[id]);
+  for (const id of ['status', 'headline', 'detail', 'updated', 'trouble', 'connection'] as const) write(id, view[id]);
   element('stage').dataset.mood = view.mood;
   showPlace(view);
   showClock(view, nowMs);
   showOrder(view);
   showButtons(view, nowMs);
-  const steps = document.getElementById('steps');
-  if (steps) steps.hidden = view.order !== null;
+  const door = document.querySelector<HTMLElement>('.door');
+  if (door) door.dataset.door = view.door;
+  showSteps(view);
   const calendar = document.getElementById('calendar');
   if (calendar) calendar.hidden = !view.startsLater;
+}
+
+/** Marks the step of the shopper, and those before it as done. */
+function showSteps({ step }: View): void {
+  const steps = [...document.querySelectorAll<HTMLElement>('#steps li')];
+  const now = steps.findIndex(({ dataset }) => dataset.step === step);
+  for (const [i, one] of steps.entries()) {
+    one.classList.toggle('done', now === -1 ? step === null : i < now);
+    if (i === now) one.setAttribute('aria-current', 'step');
+    else one.removeAttribute('aria-current');
+  }
 }
 
 function showPlace({ place }: View): void {

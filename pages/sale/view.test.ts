@@ -79,7 +79,7 @@ test('shows when to pay, that the time is up, or that there is nothing to pay', 
   const payable = look({ standing: { ...mine, pay_before: '2026-11-11T12:05:00Z' } });
   expect([payable.headline, payable.mood, payable.clock?.untilMs, payable.second?.action]).toEqual([
     texts.yourTurn,
-    'good',
+    'turn',
     NOW + 300_000,
     'release',
   ]);
@@ -151,13 +151,51 @@ test('shows how old the standing is, and that no news arrived for ten seconds', 
     const { updated, connection } = look({ standing, connection: 'live', quietMs, ...more });
     return [updated, connection];
   };
-  expect(at(3_400)).toEqual(['Updated 3 s ago', texts.live]);
+  expect(at(3_400)).toEqual(['Updated 3 s ago', '']);
   expect(at(10_000)).toEqual(['', fill(texts.silent, { seconds: 10 })]);
   expect(at(26_000)).toEqual(['', fill(texts.silent, { seconds: 25 })]);
   const slow = { connection: 'polling', standing: { ...standing, poll_after_seconds: 10 } } as const;
   expect(at(21_000, slow)).toEqual(['Updated 21 s ago', texts.polling]);
   expect(at(22_000, slow)[1]).toBe(fill(texts.silent, { seconds: 20 }));
   expect(at(60_000, { connection: 'offline' })[1]).toBe(texts.offline);
+});
+
+test('says the state in a word, draws it as a door, and marks the step of the shopper', () => {
+  const words = (state: Partial<PageState>) => {
+    const { status, mood, door, step } = look(state);
+    return [status, mood, door, step];
+  };
+  const sold = { ...campaign, sold_out: true };
+  const mine: Standing = { ...standing, status: 'promoted', position: null, pay_before: '2026-11-11T12:05:00Z' };
+  expect(words({})).toEqual([texts.statusOpen, 'plain', 'open', 'buy']);
+  expect(words({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T13:00:00Z' } })).toEqual([
+    ...[texts.statusBefore, 'plain', 'ajar', 'buy'],
+  ]);
+  expect(words({ campaign: sold })).toEqual([texts.statusEnded, 'off', 'shut', 'buy']);
+  expect(words({ standing })).toEqual([texts.statusLine, 'plain', 'open', 'wait']);
+  expect(words({ standing, campaign: { ...campaign, status: 'paused' } })).toEqual([
+    ...[texts.statusPaused, 'warn', 'ajar', 'wait'],
+  ]);
+  expect(words({ standing: mine })).toEqual([texts.statusReserved, 'turn', 'open', 'pay']);
+  expect(words({ standing: mine, connection: 'offline' })).toEqual([texts.statusSilent, 'turn', 'open', 'pay']);
+  expect(words({ standing, connection: 'live', quietMs: 11_000 })).toEqual([
+    texts.statusSilent,
+    'warn',
+    'open',
+    'wait',
+  ]);
+  expect(words({ standing: { ...standing, status: 'redeemed' } })).toEqual([texts.statusPaid, 'good', 'open', null]);
+  expect(words({ standing: { ...standing, status: 'expired' } })).toEqual([texts.statusTimeUp, 'off', 'open', 'buy']);
+  expect(words({ campaign: null, refusal: 'campaign_not_found' })).toEqual([texts.statusUnknown, 'off', 'shut', null]);
+});
+
+test('leads a shopper who has paid to the order', () => {
+  const paid: Standing = { ...standing, status: 'redeemed', position: null, order_id: 'ord_1' };
+  expect(look({ standing: paid }).pay).toBeNull();
+  const branded = { ...campaign, branding: { order_url: 'https://shop.example/orders' } };
+  expect(look({ standing: paid, campaign: branded }).pay).toEqual({
+    ...{ label: texts.viewOrder, href: 'https://shop.example/orders', untilMs: null },
+  });
 });
 
 test('has a text for an unknown refusal', () => {

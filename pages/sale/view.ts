@@ -1,6 +1,6 @@
 import type { CampaignView, Connection, Standing } from '../../client/sale.js';
 import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
-import { saleWords } from '../../shared/sale-page/sale-words.js';
+import { type Door, type Mood, saleWords } from '../../shared/sale-page/sale-words.js';
 import { fill, problemText, type Texts } from '../../shared/sale-page/texts.js';
 
 /** Everything that the page depends on. */
@@ -24,10 +24,17 @@ export type PageState = {
 };
 
 export type Action = 'buy' | 'leave' | 'release';
+/** The steps that the server renders. */
+export type Step = 'buy' | 'wait' | 'pay';
 export type View = {
   headline: string;
   detail: string;
-  mood: 'plain' | 'good';
+  /** One or two words at the top of the panel. */
+  status: string;
+  mood: Mood;
+  door: Door;
+  /** The step of the shopper among those of the page; null = all are done, or none has begun. */
+  step: Step | null;
   title: string;
   button: { label: string; enabled: boolean } | null;
   second: { label: string; action: Action } | null;
@@ -56,7 +63,10 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
   const view: View = {
     headline: texts.loading,
     detail: '',
+    status: '',
     mood: 'plain',
+    door: 'open',
+    step: 'buy',
     title: '',
     button: null,
     second: null,
@@ -71,6 +81,10 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   const { quietMs } = state;
+  if (isSilent(state) || state.connection === 'offline') {
+    view.status = texts.statusSilent;
+    if (view.mood !== 'turn') view.mood = 'warn';
+  }
   if (quietMs !== null && !isSilent(state)) view.updated = fill(texts.updated, { seconds: Math.floor(quietMs / 1000) });
   view.title ||= view.headline;
   return view;
@@ -82,11 +96,10 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   const { texts, time } = words;
   if (state.trying) {
     const button = { label: texts.trying, enabled: false };
-    if (retry === 'campaign_paused') return { headline: texts.paused, detail: texts.pausedDetail, button };
-    return { headline: texts.trying, detail: texts.tryingDetail, button };
+    if (retry === 'campaign_paused') return { ...saleWords('paused', SOON, texts, time), button };
+    return { status: texts.statusOpen, headline: texts.trying, detail: texts.tryingDetail, button };
   }
-  if (!campaign)
-    return refusal === 'campaign_not_found' ? { headline: texts.problems.campaign_not_found, trouble: '' } : {};
+  if (!campaign) return refusal === 'campaign_not_found' ? notFound(texts) : {};
   const phase = phaseOf(campaign, nowMs);
   // A refusal may be newer than the data of the campaign.
   if (refusal === 'campaign_ended') return { ...saleWords('ended', campaign, texts, time), trouble: '' };
@@ -106,6 +119,15 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   return { ...view, trouble: '', second: final ? null : { label: texts.again, action: 'buy' } };
 }
 
+/** What is said of a sale that does not exist. */
+function notFound(texts: Texts): Partial<View> {
+  const look = { status: texts.statusUnknown, mood: 'off', door: 'shut', step: null } as const;
+  return { ...look, headline: texts.problems.campaign_not_found, trouble: '' };
+}
+
+/** A sale whose times do not matter for what is said of it. */
+const SOON = { starts_at: '', ends_at: null, has_line: false, sold_out: false };
+
 function standingView(state: PageState, nowMs: number, words: Words): Partial<View> | null {
   const { standing, campaign } = state;
   if (!standing || state.trying) return null;
@@ -113,6 +135,7 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
   const phase = campaign && phaseOf(campaign, nowMs);
   const hasLine = campaign?.has_line !== false;
   const again = phase === 'open' ? { label: texts.again, enabled: true } : null;
+  const ended = { status: texts.statusEnded, mood: 'off', door: again ? 'open' : 'shut' } as const;
   switch (standing.status) {
     case 'not_queued':
       return null;
@@ -123,19 +146,34 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
       return unitView(state, standing, nowMs, words);
     case 'redeemed':
       return {
-        ...{ headline: texts.paid, detail: texts.paidDetail, mood: 'good', order: orderOf(standing, texts.order) },
+        ...({
+          status: texts.statusPaid,
+          headline: texts.paid,
+          detail: texts.paidDetail,
+          mood: 'good',
+          step: null,
+        } as const),
+        order: orderOf(standing, texts.order),
         pay: paidOrder(campaign, texts),
       };
     case 'released':
-      return { headline: texts.released, detail: hasLine ? texts.releasedDetail : texts.releasedNoLine, button: again };
+      return {
+        ...ended,
+        headline: texts.released,
+        detail: hasLine ? texts.releasedDetail : texts.releasedNoLine,
+        button: again,
+      };
     case 'expired':
-      return { headline: texts.expired, detail: hasLine ? texts.expiredDetail : texts.expiredNoLine, button: again };
+      return {
+        ...{ ...ended, status: texts.statusTimeUp, headline: texts.expired, button: again },
+        detail: hasLine ? texts.expiredDetail : texts.expiredNoLine,
+      };
     case 'left':
-      return { headline: texts.left, detail: texts.leftDetail, button: again };
+      return { ...ended, headline: texts.left, detail: texts.leftDetail, button: again };
     case 'closed':
-      if (phase === 'ended') return { headline: texts.closed, detail: texts.closedEnded };
-      if (campaign?.sold_out) return { headline: texts.soldOut, detail: texts.soldOutFinal };
-      return { headline: texts.closed, detail: texts.closedDetail };
+      if (phase === 'ended') return { ...ended, headline: texts.closed, detail: texts.closedEnded };
+      if (campaign?.sold_out) return { ...ended, headline: texts.soldOut, detail: texts.soldOutFinal };
+      return { ...ended, headline: texts.closed, detail: texts.closedDetail };
   }
 }
 
@@ -150,6 +188,10 @@ function lineView(
   const waiting = wait === null ? '' : ` ${fill(texts.wait, { minutes: Math.max(1, Math.round(wait / 60)) })}`;
   const detail = paused ? texts.inLinePaused : holdsTicket ? texts.inLineDetail + waiting : texts.otherDevice;
   return {
+    status: paused ? texts.statusPaused : texts.statusLine,
+    mood: paused ? 'warn' : 'plain',
+    door: paused ? 'ajar' : 'open',
+    step: 'wait',
     headline: texts.inLine,
     detail,
     title: fill(texts.moved, { position: position ?? '', size }),
@@ -166,12 +208,13 @@ function unitView(
 ): Partial<View> {
   const { texts, time } = words;
   const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
-  if (!holdsTicket) return { headline, mood: 'good', detail: texts.otherDevice };
+  const reserved = { status: texts.statusReserved, headline, step: 'pay' } as const;
+  if (!holdsTicket) return { ...reserved, mood: 'good', detail: texts.otherDevice };
   const label = standing.code ? `${texts.order}, ${texts.code}` : texts.order;
-  const mine = { headline, mood: 'good', order: orderOf(standing, label) } as const;
-  if (!standing.pay_before) return { ...mine, detail: texts.nothingToPay };
+  const mine = { ...reserved, mood: 'turn', order: orderOf(standing, label) } as const;
+  if (!standing.pay_before) return { ...mine, mood: 'good', step: null, detail: texts.nothingToPay };
   const untilMs = Date.parse(standing.pay_before);
-  if (nowMs >= untilMs) return { ...mine, mood: 'plain', detail: texts.timeUp };
+  if (nowMs >= untilMs) return { ...mine, status: texts.statusTimeUp, mood: 'plain', detail: texts.timeUp };
   const href = standing.checkout_url;
   if (href) {
     const detail = forwarding ? texts.forwarding : fill(texts.payHere, { time: time(standing.pay_before) });
@@ -217,7 +260,9 @@ function isSilent({ quietMs, connection, standing }: PageState): boolean {
 
 function connectionText(state: PageState, texts: Texts): string {
   const { connection, quietMs } = state;
-  if (connection === null || connection === 'offline' || !isSilent(state)) return connection ? texts[connection] : '';
+  if (connection === null || connection === 'offline' || !isSilent(state))
+    // That all is well is said by the age of the news.
+    return connection === null || connection === 'live' ? '' : texts[connection];
   // Changes every five seconds only, because a screen reader announces it.
   return fill(texts.silent, { seconds: 5 * Math.floor((quietMs ?? 0) / 5_000) });
 }

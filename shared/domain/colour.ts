@@ -1,8 +1,8 @@
 /** Colours of the sale page: contrast as in WCAG 2, by relative luminance. Colours are `#rrggbb`. */
 export const COLOUR_PATTERN = /^#[0-9A-Fa-f]{6}$/;
 
-/** Grounds of the card of the sale page in light and dark, which sale.css has as `--ground` and `--raised`. */
-export const CARD_GROUNDS = { light: '#ffffff', dark: '#1d202b' } as const;
+/** Grounds of the panel of the sale page in light and dark, which sale.css has as `--panel`. */
+export const CARD_GROUNDS = { light: '#ffffff', dark: '#1f1b1a' } as const;
 
 /** The least contrast of text on its ground for WCAG 2 AA. */
 const AA = 4.5;

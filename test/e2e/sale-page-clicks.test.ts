@@ -16,11 +16,10 @@ const CONTROLS = ['second', 'continue', 'notify-option'];
 async function openInFrontOfLine() {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
   await arrive(service.url, product).checkout();
-  const { page } = await openPhone(browser as Browser, {});
+  // So high that the main button does not stick to the end of the window.
+  const { page } = await openPhone(browser as Browser, { viewport: { width: 390, height: 1200 } });
   await page.goto(`${service.url}/sale/${product}`);
   await page.getByRole('button', { name: 'Get one now', exact: true }).waitFor();
-  // As high as a picture: then another control comes to where the main button was.
-  await page.evaluate("document.querySelector('.cover').style.height = 'clamp(7rem, 24vh, 11rem)'");
   // The time of events stands still, so that two clicks are a double click on a busy machine too. Timers run: the page
   // repeats a request that failed. Whatever a press on a control does is counted instead of done.
   await page.evaluate(`

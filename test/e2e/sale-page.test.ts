@@ -38,6 +38,8 @@ function pressTwice(button: { textContent: string | null; click(): void }, name:
   button.click();
   button.click();
 }
+const isLive = async (page: Page) =>
+  (await textOf(page, 'updated')).startsWith('Updated') && (await textOf(page, 'connection')) === '';
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
 /** One unit, held by another user. */
@@ -61,6 +63,7 @@ test('the page and its parts are served with a policy that allows no script but 
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
   expect(page.headers.get('cache-control')).toBe('public, max-age=1');
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+  expect(page.headers.get('content-security-policy')).not.toContain('unsafe-inline');
   expect(page.headers.get('content-security-policy')).toContain("img-src 'self' data:;");
   expect(page.text).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|style=|https?:\/\//);
   const parts = [...page.text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => String(path));
@@ -278,7 +281,8 @@ inBrowser('the page of a sale', () => {
     expect(await textOf(first.page, 'spoken')).toMatch(/^It is your turn! It is reserved for you\./);
     expect(await textOf(first.page, 'clock-time')).toMatch(/^1[45]:\d\d$/);
     expect(await textOf(first.page, 'order-id')).toMatch(/^ord_/);
-    expect(await first.page.locator('#steps').isVisible()).toBe(false);
+    expect(await first.page.locator('#steps li[aria-current=step]').getAttribute('data-step')).toBe('pay');
+    expect(await second.page.locator('#steps li[aria-current=step]').getAttribute('data-step')).toBe('wait');
     expect(await accessibilityFindings(first.page)).toEqual([]);
 
     const order = await textOf(first.page, 'order-id');
@@ -356,7 +360,7 @@ inBrowser('the page of a sale', () => {
     const { context, page } = await openPhone(browser as Browser);
     await page.goto(addressOf(product).replace(service.url, `http://127.0.0.1:${way.port}`));
     await press(page, BUY);
-    await until('it is connected', async () => (await textOf(page, 'connection')).startsWith('Connected'));
+    await until('it is connected', () => isLive(page));
     await way.swallow();
     await context.setOffline(true);
     await until('it says so', async () => (await textOf(page, 'connection')).startsWith('No connection'));
@@ -365,7 +369,7 @@ inBrowser('the page of a sale', () => {
     await way.forward();
     await context.setOffline(false);
     await shows(page, 'It is your turn!');
-    await until('it is connected again', async () => (await textOf(page, 'connection')).startsWith('Connected'));
+    await until('it is connected again', () => isLive(page));
   });
 
   test('opens by itself at the start, by the server’s clock and not by the phone’s', async () => {
@@ -448,7 +452,7 @@ inBrowser('the page of a sale', () => {
     const later = await open({ ...plain, starts_at: '2099-01-01T00:00:00Z' });
     const [paused, sold, over] = [await open(plain), await open(plain), await open(plain)];
     await Promise.all([act(paused, 'pause'), act(over, 'close'), arrive(service.url, sold).checkout()]);
-    const pieces = ['name', 'headline', 'detail', 'act'];
+    const pieces = ['name', 'status', 'headline', 'detail', 'act'];
     for (const product of [running, later, paused, sold, over]) {
       const options = { locale: 'en', timezoneId: 'UTC' };
       const still = await openPhone(browser as Browser, { ...options, javaScriptEnabled: false });
@@ -546,7 +550,7 @@ inBrowser('the page of a sale', () => {
     const { page } = await openSale(product);
     await press(page, BUY);
     await shows(page, 'You are in line');
-    await until('it is connected', async () => (await textOf(page, 'connection')).startsWith('Connected'));
+    await until('it is connected', () => isLive(page));
     const says = (text: string) =>
       until(`it says ${text}`, async () => (await textOf(page, 'detail')).startsWith(text) && textOf(page, 'spoken'));
     await operator.call('POST', `/admin/campaigns/${product}/pause`);
@@ -671,7 +675,7 @@ inBrowser('the page of a sale', () => {
     const { product } = await heldByAnother();
     const { page } = await openSale(product);
     await press(page, BUY);
-    await until('it is connected', async () => (await textOf(page, 'connection')).startsWith('Connected'));
+    await until('it is connected', () => isLive(page));
     await operator.call('POST', `/admin/campaigns/${product}/close`);
     await shows(page, 'The line is closed');
     expect((await openSale(product)).page.url()).toContain(product);
