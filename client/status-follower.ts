@@ -105,12 +105,12 @@ export class StatusFollower {
     clearTimeout(this.#timers.pong);
     const { type, seq: _, time, ...fields } = JSON.parse(text) as { type: string } & Record<string, unknown>;
     const timeMs = Date.parse(String(time));
-    this.deps.onHeard(Number.isFinite(timeMs) ? timeMs : null);
-    if (type === 'welcome' || type === 'position') this.#estimate.exact(fields);
+    this.deps.onHeard(timeMs || null);
     this.#heartbeats ||= type === 'heartbeat';
     if (this.#heartbeats) this.#set('silence', SILENCE_MS, () => this.#gone(null));
     switch (type) {
       case 'welcome':
+        this.#estimate.exact(fields);
         this.#live = true;
         this.#failures = 0;
         clearTimeout(this.#timers.ask);
@@ -119,6 +119,7 @@ export class StatusFollower {
         this.deps.onConnection('live');
         return this.deps.onStanding(fields);
       case 'position':
+        this.#estimate.exact(fields);
         return this.deps.onStanding({ status: 'queued', ...fields });
       case 'promoted':
       case 'redeemed':

@@ -4,14 +4,14 @@
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments
 -- ARGV
 --   reservation_id
---   extend_ms:int   by how much, at least 1
+--   extend_ms:int   by how much; 0 = its campaign extends none
 --   actor           who extends it, for its history; "" = not known
 --   trace           traceparent, "" = none
 -- REPLY
 --   extended due_ms durable entry...     due_ms: the new deadline; the same for each repetition, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   ended state       released or expired, also if no sweep has run yet
---   closed            the campaign is closed, and the reservation was not extended before
+--   not_allowed       the campaign extends none, or is closed, and the reservation was not extended before
 --   settled state     redeemed, reacquired, refunded, burned or voided: there is nothing to pay any more
 --   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
@@ -29,7 +29,7 @@
 --#include news
 --#include plan
 
-assert(extend_ms >= 1, 'a deadline is extended by nothing')
+assert(extend_ms >= 0, 'a deadline is extended by less than nothing')
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -48,7 +48,7 @@ local durable = c.durable and '1' or '0'
 if redis.call('HEXISTS', keys.payments, reservation_id) == 1 then
   return { 'extended', string.format('%d', reservation.due), durable }
 end
-if c.status == 'closed' then return { 'closed' } end
+if c.status == 'closed' or extend_ms == 0 then return { 'not_allowed' } end
 
 local plan = new_plan(c, keys, generation, now)
 local due = string.format('%d', reservation.due + extend_ms)

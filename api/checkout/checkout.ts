@@ -36,16 +36,20 @@ export class Checkout {
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
     if (promise.linkMark !== '') {
-      const link = await this.#linkOf(request, promise, replayed);
+      const { reservationId, orderId, expiresAtMs } = promise;
+      const unit = {
+        product: request.product,
+        user: request.user,
+        qty: request.qty,
+        reservationId,
+        orderId,
+        expiresAtMs,
+      };
+      const link = await this.links.markedLinkOf(unit, promise.linkMark);
       if (link !== null) data.checkout_url = link;
     }
     if (promise.code !== null) data.code = await this.codes.textOf(promise.campaignNo, promise.code);
     return { replayed, quotaLeft, answer: { status: 200, data } };
-  }
-
-  #linkOf({ product, user, qty }: ClaimRequest, unit: HeldUnit, replayed: boolean) {
-    const { reservationId, orderId, expiresAtMs } = unit;
-    return this.links.sameLinkOf({ product, user, qty, reservationId, orderId, expiresAtMs }, unit, replayed);
   }
 
   #claim(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {

@@ -344,4 +344,4 @@ function replay(promise: HeldUnit | Place): ClaimResult {
 const keysOfResponse = (ticketKey: string, linkMark: string) =>
   linkMark === '' ? ticketKey : `${ticketKey}.${linkMark}`;
 const ticketKeyIn = (keys: string) => keys.split('.')[0] ?? '';
-const linkMarkIn = (keys: string) => keys.split('.')[1] ?? '';
+const linkMarkIn = (keys: string) => keys.split('.').slice(1).join('.');

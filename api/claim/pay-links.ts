@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto';
 import type { SigningKey } from '../../shared/config/environment-values.js';
 import { filledCheckoutUrl, hasPlaceholder } from '../../shared/domain/checkout-url.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import type { TermsCache } from './terms-cache.js';
@@ -21,10 +20,7 @@ export type UnpaidUnit = {
 
 type Standing = Extract<ShopperStatusOutcome, { kind: 'standing' }>;
 
-/** What the link of a response is made of: the terms of the reservation, and what `markOf` returned for it. */
-export type PayLinkOrigin = { terms: number; linkMark: string };
-
-/** The mark of a link without a key. No key has this id. */
+/** The key of a mark without a key. No key has this id. */
 const NO_KEY = '*';
 
 /**
@@ -43,9 +39,13 @@ export class PayLinks {
     [this.#key] = keys;
   }
 
-  /** What is remembered of the link of a response: the key that may sign it, or `*`; "" = the campaign has no link. */
+  /**
+   * What is remembered of the link of a response: the key that may sign it, and the version of the terms that have the
+   * template; "" = the campaign has none.
+   */
   markOf(product: string): string {
-    return this.policies.of(product).checkoutUrl === null ? '' : (this.#key?.id ?? NO_KEY);
+    const { checkoutUrl, version } = this.policies.of(product);
+    return checkoutUrl === null ? '' : `${this.#key?.id ?? NO_KEY}.${version}`;
   }
 
   /** Returns the link; null = the campaign has none, there is nothing to pay, or a value of the link is unknown. */
@@ -56,25 +56,17 @@ export class PayLinks {
   /**
    * Returns the link of a response. A replay gets the same as the first response, although the template was changed or
    * the keys were rotated since. If the key is gone, the current one signs.
-   * @param replayed a first response uses the known template if Postgres is away
+   * @param mark what `markOf` returned before the first response
    * @throws EngineUnavailable if a replay needs an older template from Postgres, and it is away
    */
-  sameLinkOf(
-    unit: UnpaidUnit & { product: ProductId },
-    { terms, linkMark }: PayLinkOrigin,
-    replayed: boolean,
-  ): Promise<string | null> | string | null {
-    if (linkMark === '') return null;
+  markedLinkOf(unit: UnpaidUnit & { product: ProductId }, mark: string): Promise<string | null> | string | null {
+    const [kid, marked] = mark.split('.');
+    const key = kid === NO_KEY ? undefined : (this.keys.find(({ id }) => id === kid) ?? this.#key);
     const { version, checkoutUrl } = this.policies.of(unit.product);
-    const key = this.keys.find(({ id }) => id === linkMark) ?? this.#key;
-    if (terms === version) return this.#filled(checkoutUrl, unit, key);
-    return this.terms.version(unit.product, terms).then(
-      (found) => this.#filled(found?.checkoutUrl ?? null, unit, key),
-      (error: unknown) => {
-        if (replayed || !(error instanceof EngineUnavailable)) throw error;
-        return this.#filled(checkoutUrl, unit, key);
-      },
-    );
+    if (Number(marked) === version) return this.#filled(checkoutUrl, unit, key);
+    return this.terms
+      .version(unit.product, Number(marked))
+      .then((found) => this.#filled(found?.checkoutUrl ?? null, unit, key));
   }
 
   #filled(template: string | null, unit: UnpaidUnit, key: SigningKey | undefined): string | null {

@@ -53,6 +53,7 @@ async function filterOf(deps: PaymentSearchDeps, query: PaymentEventsQuery): Pro
   const wanted = query.needs_action === 'true' ? [...NEEDS_ACTION] : null;
   return {
     reservations: await reservationsOf(deps, query),
+    namedOrder: query.user_id === undefined && query.reservation_id === undefined ? (query.order_id ?? null) : null,
     paymentRef: payment_ref ?? null,
     outcomes: outcome === undefined ? wanted : (wanted ?? [outcome]).filter((name) => name === outcome),
     provider: provider ?? null,

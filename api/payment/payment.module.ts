@@ -30,7 +30,7 @@ export function paymentModule(
   { auth: { apiKeys, tickets }, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>,
   { acknowledgements }: Claims,
 ): Route[] {
-  const { config, sales, shards, directory, database, metrics, log } = core;
+  const { config, clock, sales, shards, directory, database, metrics, log } = core;
   const lookup = new ReservationLookup({
     directory,
     orders: new ReservationOrders(database),
@@ -56,7 +56,7 @@ export function paymentModule(
       campaign: campaignIn(database),
       apiKeys,
     }),
-    paymentWebhookRoute({ providers: providersOf(config.payments), events, wrong, metrics, log }),
+    paymentWebhookRoute({ providers: providersOf(config.payments, () => clock.nowMs()), events, wrong, metrics, log }),
   ];
 }
 
@@ -70,10 +70,13 @@ function campaignIn(database: Database): PaymentSearchDeps['campaign'] {
   };
 }
 
-function providersOf({ stripeSecrets, webhookSecrets, midtransKey }: PaymentConfig): PaymentProvider[] {
+function providersOf(
+  { stripeSecrets, webhookSecrets, midtransKey }: PaymentConfig,
+  nowMs: () => number,
+): PaymentProvider[] {
   return [
     ...(stripeSecrets.length > 0 ? [stripeProvider(stripeSecrets)] : []),
-    ...(webhookSecrets.length > 0 ? [signedWebhookProvider(webhookSecrets)] : []),
+    ...(webhookSecrets.length > 0 ? [signedWebhookProvider(webhookSecrets, nowMs)] : []),
     ...(midtransKey === null ? [] : [midtransProvider(midtransKey)]),
   ];
 }

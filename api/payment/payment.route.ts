@@ -3,6 +3,7 @@ import { ACTORS } from '../../shared/domain/actors.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Located, ReservationLookup } from '../../shared/payments/reservation-lookup.js';
@@ -47,7 +48,9 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
-      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
+      const data = await decideAll(body, await lookup.find(body, 'call'), async (at) => {
+        // It was given up, so the payment of its order is not for it.
+        if (at.ended === 'released') return refused('released', endedProblem('released'));
         const bucket = bucketOfReservation(at.id);
         const { reservations } = sales.of(at.product, bucket);
         const by = { actor, trace: req.trace };
@@ -81,7 +84,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { ticket, actor } = callerOfRelease(req, apiKeys, tickets);
       const json = await readJson(req);
       const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
-      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
+      const data = await decideAll(body, await lookup.find(body, 'call'), async (at) => {
         const bucket = bucketOfReservation(at.id);
         const isOther = ticket && ticket.reservation !== at.id;
         if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) return refused('unknown', foreign());
@@ -124,9 +127,8 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
       const body = validate(extendBody, await readJson(req));
-      const data = await decideAll(body, await lookup.find(body, { withEnded: true }), async (at) => {
-        const { extendSeconds } = deps.policies.of(at.product);
-        if (extendSeconds === 0) return refused('unknown', notExtended('The campaign has no `extend_seconds`.'));
+      const data = await decideAll(body, await lookup.find(body, 'call'), async (at) => {
+        const { extendSeconds, version } = deps.policies.of(at.product);
         const bucket = bucketOfReservation(at.id);
         const { reservations } = sales.of(at.product, bucket);
         const outcome = await reservations.extend(at.product, at.id, extendSeconds * 1000, { actor, trace: req.trace });
@@ -138,8 +140,10 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
             if (outcome.journalId === '') return refused('extended', alreadyExtended(at.id, pay_before));
             return done('extended', { reservation_id: at.id, status: 'extended' as const, pay_before });
           }
-          case 'closed':
-            return refused('reserved', notExtended('The campaign is closed.'));
+          case 'not_allowed':
+            // An API that has just started may not know the campaign yet.
+            if (version === 0) throw new EngineUnavailable('postgres', 'the terms of a campaign are not known');
+            return refused('reserved', notExtended('The campaign is closed, or has no `extend_seconds`.'));
           case 'ended':
             return refused(outcome.state, new Problem('reservation_released', `The reservation is ${outcome.state}.`));
           case 'settled':
@@ -156,7 +160,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { req } = call;
       const actor = apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
-      const data = await decideAll(body, await lookup.find(body), async (at) => {
+      const data = await decideAll(body, await lookup.find(body, 'event'), async (at) => {
         const bucket = bucketOfReservation(at.id);
         const { reservations } = sales.of(at.product, bucket);
         const outcome = await reservations.refund(at.product, at.id, { actor, trace: req.trace }, body.keep);

@@ -106,8 +106,8 @@ export const EVENTS = {
   },
   'dev.doorbuster.payment.unknown.v1': {
     meaning:
-      'A payment provider reported a payment for an order or a reservation that does not exist. It is kept and tried again for a week, and ' +
-      'then a person has to find out what was paid. Sent once for each payment, to endpoints for all campaigns.',
+      'A payment provider reported a payment for an order or a reservation that does not exist, or that several users have. It is kept and ' +
+      'tried again for a week, and then a person has to find out what was paid. Sent once for each payment, to endpoints for all campaigns.',
     data: z.object({
       provider: z.string(),
       payment_ref: z.string().nullable(),

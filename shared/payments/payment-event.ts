@@ -38,7 +38,7 @@ export const PAYMENT_OUTCOMES = {
   partial: 'a part of the amount changes nothing: the shop decides',
   recorded: 'a failed attempt changes nothing: the user may try again',
   settled: 'the reservation is paid, refunded or voided, so that there is nothing to release',
-  unknown: 'no such reservation exists. It is looked for again for a week',
+  unknown: 'no such reservation exists, or several users have the order. It is looked for again for a week',
   unrelated: 'the event names no reservation',
 } as const;
 export type PaymentOutcome = keyof typeof PAYMENT_OUTCOMES;

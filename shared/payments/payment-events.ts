@@ -42,22 +42,21 @@ export class PaymentEvents {
 
   /** @throws EngineUnavailable if the event could not be decided and stored; the provider has to send it again */
   async handle(provider: string, event: PaymentEvent, trace: string): Promise<Handled> {
-    const { table } = this.deps;
     const by = { actor: provider, trace };
     const before = await this.#before(provider, event, by);
+    const known = before.filter(({ reservation }) => reservation !== null);
     const [kept] = before;
-    if (before.some(({ reservation }) => reservation !== null)) {
-      await this.#settleAgain(before, event, by);
-      return { outcome: mostUrgent(before), repeated: true, reservation: null };
+    if (known.length > 0) {
+      await this.#settleAgain(known, event, by);
+      return { outcome: mostUrgent(known), repeated: true, reservation: null };
     }
     // The end of an attempt to pay says nothing about reservations that were made later.
     if (kept && (event.kind === 'expired' || event.kind === 'failed'))
       return { outcome: 'unknown', repeated: true, reservation: null };
-    const given = event.reservation;
-    const name = given && Object.keys(given).length > 0 ? given : await table.nameOf(provider, event.paymentRef);
+    const names = await this.#namesIn(provider, event);
     // An event without a reservation is not stored: the account may sell other things, too.
-    if (name === null && given === null) return { outcome: 'unrelated', repeated: false, reservation: null };
-    const all = name === null ? [] : await this.#concerned(name, event, kept?.receivedAt ?? null);
+    if (names === null) return { outcome: 'unrelated', repeated: false, reservation: null };
+    const all = await this.#concerned(names, event, by, kept?.receivedAt ?? null);
     const whole = await this.#withPart(provider, event, all);
     const decided: Decided[] = [];
     for (const at of all) {
@@ -65,10 +64,12 @@ export class PaymentEvents {
       if (outcome !== 'unknown') decided.push({ at, outcome });
     }
     if (decided.length === 0 && kept) return { outcome: 'unknown', repeated: true, reservation: null };
+    if (decided.length > 0 && decided.length < all.length)
+      throw new EngineUnavailable('redis', 'Redis lacks a reservation of an order that Postgres has');
+    leavePartsToTheShop(decided);
     await this.#markMismatch(decided, whole);
-    await this.#store(provider, whole, name ?? {}, decided);
-    for (const { at } of decided)
-      if (event.kind === 'succeeded' || event.kind === 'refunded') await this.#settleCrossed(at, whole, by);
+    await this.#store(provider, whole, names[0] ?? {}, decided);
+    for (const { at } of decided) await this.#settleCrossed(at, whole, by);
     return { outcome: mostUrgent(decided), repeated: kept !== undefined, reservation: decided[0]?.at.id ?? null };
   }
 
@@ -77,54 +78,81 @@ export class PaymentEvents {
     try {
       return await this.deps.table.before(provider, event.id);
     } catch (error) {
-      if (error instanceof EngineUnavailable && error.engine === 'postgres') await this.#decideBlind(event, by);
+      const { reservation } = event;
+      if (reservation && error instanceof EngineUnavailable && error.engine === 'postgres')
+        await this.#decideBlind(await this.#located(reservation, event), event, by);
       throw error;
     }
   }
 
   /**
-   * Does what needs no Postgres, so that a unit that is paid does not expire while Postgres is away. The event is not
-   * stored, so the provider sends it again, and the repetition decides the rest.
+   * Does what can be done at once, so that a unit that is paid does not expire while Postgres is away or behind. The
+   * event is not stored, so the provider sends it again, and the repetition decides the rest.
    */
-  async #decideBlind({ kind, partial, reservation, paymentRef }: PaymentEvent, by: SettledBy): Promise<void> {
-    if (partial || !reservation || (kind !== 'succeeded' && kind !== 'expired')) return;
-    for (const at of await this.#located(reservation)) {
+  async #decideBlind(
+    all: readonly Located[],
+    { kind, partial, paymentRef }: PaymentEvent,
+    by: SettledBy,
+  ): Promise<void> {
+    if (partial || (kind !== 'succeeded' && kind !== 'expired')) return;
+    for (const at of all) {
       const { reservations } = this.deps.sales.of(at.product, bucketOfReservation(at.id));
       if (kind === 'succeeded') await reservations.confirm(at.product, at.id, paymentRef, by);
       else await reservations.release(at.product, at.id, null, REASONS[kind], by);
     }
   }
 
-  /** A payment that had no effect may have been confirmed while Postgres could not say that it was refunded. */
-  async #settleAgain(before: readonly StoredOutcome[], event: PaymentEvent, by: SettledBy): Promise<void> {
-    if (event.kind !== 'succeeded') return;
-    for (const { reservation, outcome } of before) {
-      if (reservation === null || (outcome !== 'late' && outcome !== 'refunded_before')) continue;
-      for (const at of await this.#located({ reservation_id: reservation })) await this.#settleCrossed(at, event, by);
-    }
+  /** Completes a payment and its refund that crossed, if the first call could not. */
+  async #settleAgain(known: readonly StoredOutcome[], event: PaymentEvent, by: SettledBy): Promise<void> {
+    for (const { reservation } of known)
+      for (const at of await this.#located({ reservation_id: String(reservation) }, event))
+        await this.#settleCrossed(at, event, by);
+  }
+
+  /**
+   * The names of the reservations of an event. A refund may lack the metadata of its payment, reported before.
+   * @returns empty = they are not known yet · null = it is about something else
+   */
+  async #namesIn(
+    provider: string,
+    { reservation, paymentRef }: PaymentEvent,
+  ): Promise<readonly ReservationName[] | null> {
+    if (reservation && Object.keys(reservation).length > 0) return [reservation];
+    const names = await this.deps.table.namesOf(provider, paymentRef);
+    return names.length === 0 && reservation === null ? null : names;
   }
 
   /** The reservations that an event is about. @param receivedAt when it was received first; null = now */
   async #concerned(
-    name: ReservationName,
-    { kind, paymentRef }: PaymentEvent,
+    names: readonly ReservationName[],
+    event: PaymentEvent,
+    by: SettledBy,
     receivedAt: Date | null,
   ): Promise<readonly Located[]> {
-    const all = await this.#located(name);
-    if (kind !== 'refunded') return all;
+    const all: Located[] = [];
+    for (const name of names) {
+      try {
+        all.push(...(await this.#located(name, event)));
+      } catch (error) {
+        if (error instanceof EngineUnavailable)
+          await this.#decideBlind(await this.#located(name, event, true), event, by);
+        throw error;
+      }
+    }
+    if (event.kind !== 'refunded') return all;
     const older = receivedAt === null ? all : all.filter(({ id }) => madeAtMs(id) <= receivedAt.getTime());
     if (older.length < 2) return older;
     // Others of the order may not be paid yet.
     const paid: Located[] = [];
-    for (const at of older) if ((await this.#paymentsOf(at)).includes(paymentRef)) paid.push(at);
+    for (const at of older) if ((await this.#paymentsOf(at)).includes(event.paymentRef)) paid.push(at);
     return paid.length > 0 ? paid : older;
   }
 
   /** @returns none when no reservation has the name, or several users have the order */
-  async #located(name: ReservationName): Promise<readonly Located[]> {
+  async #located(name: ReservationName, { kind }: PaymentEvent, isWritten = false): Promise<readonly Located[]> {
     if (name.reservation_id === undefined && name.order_id === undefined) return [];
     try {
-      return await this.deps.lookup.find(name, { isComplete: true });
+      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'payment' : 'event', isWritten);
     } catch (error) {
       if (error instanceof Problem) return [];
       throw error;
@@ -241,8 +269,9 @@ export class PaymentEvents {
    * Finds a payment and its refund that were decided at the same time, neither of which saw the other. Both are stored
    * by now, so at least one of the two calls finds both.
    */
-  async #settleCrossed(at: Located, { paymentRef, partial }: PaymentEvent, by: SettledBy): Promise<void> {
-    if (paymentRef === '' || partial || !(await this.deps.table.isRefunded(by.actor, at.id, paymentRef))) return;
+  async #settleCrossed(at: Located, { kind, paymentRef, partial }: PaymentEvent, by: SettledBy): Promise<void> {
+    if ((kind !== 'succeeded' && kind !== 'refunded') || paymentRef === '' || partial) return;
+    if (!(await this.deps.table.isRefunded(by.actor, at.id, paymentRef))) return;
     await this.#refunded(at, paymentRef, by);
   }
 
@@ -279,6 +308,16 @@ export class PaymentEvents {
 
 /** Reasons of releases, for the history of the reservation. */
 const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as const;
+
+/**
+ * A payment of an order that came too late for some of its reservations is not refunded as a whole: the shop decides
+ * what becomes of a part.
+ */
+function leavePartsToTheShop(decided: Decided[]): void {
+  const isLate = ({ outcome }: Decided) => outcome === 'late';
+  if (decided.every(isLate)) return;
+  for (const one of decided.filter(isLate)) one.outcome = 'partial';
+}
 
 /** The outcome of an event with several reservations is the one that a person has to see first. */
 function mostUrgent(all: readonly { outcome: PaymentOutcome }[]): PaymentOutcome {

@@ -8,12 +8,13 @@ import {
 } from '../domain/ids.js';
 import { Problem } from '../errors/catalogue.js';
 import type { PaymentName } from '../postgres/payment-events.js';
-import type { OrderedReservation, ReservationOrders } from '../postgres/reservation-orders.js';
+import { MOST_OF_ORDER, type OrderedReservation, type ReservationOrders } from '../postgres/reservation-orders.js';
 import type { CampaignDirectory } from '../sale/campaign-directory.js';
 
 /** How a caller names reservations: one by its id, or those of an order, perhaps of one campaign or one user alone. */
 export type ReservationName = PaymentName;
-export type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId };
+/** `ended`: how a reservation of an order has ended that also has others. */
+export type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId; ended?: 'released' | 'expired' };
 
 export type ReservationLookupDeps = {
   directory: CampaignDirectory;
@@ -26,10 +27,11 @@ export type ReservationLookupDeps = {
 };
 
 /**
- * `withEnded`: whether an order that has reservations also means those of other products that were released or expired.
- * `isComplete`: whether to wait until Postgres has everything that was promised before, also if one is found at once.
+ * Which reservations of an order are meant beside those that have not ended. `call`: also the latest of each other
+ * product, as a call decides about all of the order. `payment`: also those that expired, because the payment was for
+ * them too. `event`: none, unless all have ended.
  */
-type LookupOptions = { withEnded?: boolean; isComplete?: boolean };
+type Scope = 'call' | 'payment' | 'event';
 
 /** States from which a payment, release or refund has no effect any more. */
 const ENDED: readonly string[] = ['released', 'expired', 'voided'];
@@ -39,16 +41,18 @@ export class ReservationLookup {
   constructor(readonly deps: ReservationLookupDeps) {}
 
   /**
+   * @param isWritten whether to take what Postgres has now, instead of waiting for the rest
    * @returns the reservation, or those of the order in the order of their ids, never none
    * @throws Problem 404 if there is none, 409 `order_ambiguous` if several users have the order · EngineUnavailable
    */
   async find(
     { reservation_id, order_id, product_id, user_id }: ReservationName,
-    options: LookupOptions = {},
+    scope: Scope,
+    isWritten = false,
   ): Promise<readonly Located[]> {
     if (reservation_id !== undefined) return [await this.#byId(reservation_id)];
     const product = (product_id as ProductId | undefined) ?? null;
-    return this.#byOrder(String(order_id), product, user_id ?? null, options);
+    return this.#byOrder(String(order_id), product, user_id ?? null, scope, isWritten);
   }
 
   async #byId(text: string): Promise<Located> {
@@ -64,15 +68,15 @@ export class ReservationLookup {
   }
 
   /**
-   * Looks up an order that a caller has chosen in Postgres. A reservation that was made a moment ago may be missing
-   * there. Then the call waits until Postgres has everything that was promised before, and looks again. An order id
-   * that was made here names its reservation, without Postgres.
+   * Looks up an order that a caller has chosen in Postgres, after it has everything that was promised before. An order
+   * id that was made here names its reservation, without Postgres.
    */
   async #byOrder(
     order: string,
     product: ProductId | null,
     user: string | null,
-    { withEnded = false, isComplete = false }: LookupOptions,
+    scope: Scope,
+    isWritten: boolean,
   ): Promise<readonly Located[]> {
     const { orders, untilPersisted } = this.deps;
     const made = reservationOfOrder(order);
@@ -81,43 +85,47 @@ export class ReservationLookup {
       if (located && (product === null || located.product === product)) return [located];
       throw notFound();
     }
-    const read = async () => chosen(await orders.byChosen(order, product, user), withEnded);
-    if (isComplete) await untilPersisted(product);
-    let found = await read();
-    // The order may have a later reservation.
-    if (!isComplete && (found.length !== 1 || found.some(({ status }) => ENDED.includes(status)))) {
-      await untilPersisted(product);
-      found = await read();
-    }
-    if (found.length === 0) throw notFound();
-    if (new Set(found.map((one) => one.user)).size > 1) throw ambiguous(found);
-    return found
-      .map(({ id, product }) => ({ id, campaignNo: campaignNoOf(id), product }))
+    if (!isWritten) await untilPersisted(product);
+    // A provider sends the fields of the shop, whose users may have other names there.
+    const isOfCall = scope === 'call';
+    let found = await orders.byChosen(order, product, isOfCall ? user : null);
+    if (isAmbiguous(found) && user !== null && !isOfCall) found = await orders.byChosen(order, product, user);
+    if (isAmbiguous(found)) throw ambiguous(found);
+    const meant = chosen(found, scope);
+    if (meant.length === 0) throw notFound();
+    return meant
+      .map(({ id, product, status }) => ({
+        ...{ id, campaignNo: campaignNoOf(id), product },
+        ...(meant.length > 1 && (status === 'released' || status === 'expired') ? { ended: status } : {}),
+      }))
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 }
 
+/** Whether several users have an order, or may have it because not all of it was read. */
+const isAmbiguous = (found: readonly OrderedReservation[]): boolean =>
+  found.length > MOST_OF_ORDER || new Set(found.map(({ user }) => user)).size > 1;
+
 /**
- * Returns the reservations that an order can mean. Of each product: those that have not ended, else the latest one.
- * Unless `withEnded`, one that has ended counts only if all have.
+ * Returns the reservations that are meant. Of each product: those that have not ended, else the latest one.
  * @param found newest first
  */
-function chosen(found: readonly OrderedReservation[], withEnded: boolean): OrderedReservation[] {
+function chosen(found: readonly OrderedReservation[], scope: Scope): OrderedReservation[] {
   const current = found.filter(({ status }) => !ENDED.includes(status));
-  if (!withEnded && current.length > 0) return current;
   const products = new Set(current.map(({ product }) => product));
-  const latest = found.filter(({ product, status }) => {
-    const isFirst = !products.has(product);
+  const ended = found.filter(({ product, status }) => {
+    const isLatest = ENDED.includes(status) && !products.has(product);
     products.add(product);
-    return isFirst && ENDED.includes(status);
+    return isLatest;
   });
-  return [...current, ...latest];
+  if (current.length === 0 || scope === 'call') return [...current, ...ended];
+  return scope === 'event' ? current : [...current, ...ended.filter(({ status }) => status === 'expired')];
 }
 
 const notFound = () => new Problem('reservation_not_found', 'No reservation has this order id.');
 
 function ambiguous(found: readonly OrderedReservation[]): Problem<'order_ambiguous'> {
-  return new Problem('order_ambiguous', 'Several users have this order id.', {
+  return new Problem('order_ambiguous', 'Several users have this order id, or it has too many reservations.', {
     members: {
       reservations: found.slice(0, 10).map(({ id, product, user }) => ({
         ...{ reservation_id: id, product_id: product, user_id: user },

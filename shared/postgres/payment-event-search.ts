@@ -8,6 +8,8 @@ import type { Database } from './pool.js';
 export type PaymentEventFilter = {
   /** The event is about one of these reservations. */
   reservations: readonly string[] | null;
+  /** Or it names this order, of which no reservation was found; null = no such event. */
+  namedOrder: string | null;
   paymentRef: string | null;
   outcomes: readonly string[] | null;
   provider: string | null;
@@ -136,7 +138,7 @@ export class PaymentEventSearch {
 
 /** A subquery that an index serves in the order of pages. The most selective field chooses the index. */
 function sourceOf(
-  { reservations, paymentRef, outcomes, from, to }: PaymentEventFilter,
+  { reservations, namedOrder, paymentRef, outcomes, from, to }: PaymentEventFilter,
   after: PaymentEventCursor | null,
   bind: (value: unknown) => string,
 ): string {
@@ -153,7 +155,11 @@ function sourceOf(
     const all = [...conditions, ...within];
     return `select * from payment_events ${all.length > 0 ? `where ${all.join(' and ')}` : ''} order by ${ORDER} limit ${SCANNED_ROWS}`;
   };
-  if (reservations !== null) return by(`reservation_id = any(${bind(reservations)}::uuid[])`);
+  if (reservations !== null) {
+    const ofThem = `reservation_id = any(${bind(reservations)}::uuid[])`;
+    if (namedOrder === null) return by(ofThem);
+    return by(`(${ofThem} or (outcome = 'unknown' and named ->> 'order_id' = ${bind(namedOrder)}))`);
+  }
   if (paymentRef !== null) return by(`payment_ref = ${bind(paymentRef)}`);
   if (outcomes === null) return by();
   return `select w.* from unnest(${bind(outcomes)}::text[]) o(name) cross join lateral (${by('outcome = o.name')}) w`;

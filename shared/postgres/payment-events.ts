@@ -50,15 +50,17 @@ export class PaymentEventsTable {
     return rows;
   }
 
-  /** How an earlier event of a payment named its reservation; null = there is none. */
-  async nameOf(provider: string, paymentRef: string): Promise<PaymentName | null> {
-    if (paymentRef === '') return null;
+  /** How earlier events of a payment named its reservations; empty = there are none. */
+  async namesOf(provider: string, paymentRef: string): Promise<PaymentName[]> {
+    if (paymentRef === '') return [];
     const { rows } = await this.database.query<{ name: PaymentName }>(
-      `select coalesce(named, jsonb_build_object('reservation_id', reservation_id)) as name from payment_events
-       where provider = $1 and payment_ref = $2 and named is distinct from '{}' order by received_at limit 1`,
+      `select distinct coalesce(named, jsonb_build_object('reservation_id', reservation_id)) as name from payment_events
+       where provider = $1 and payment_ref = $2 and named is distinct from '{}' limit 100`,
       [provider, paymentRef],
     );
-    return rows[0]?.name ?? null;
+    // Once its reservations are known, their ids name them.
+    const known = rows.filter(({ name }) => name.reservation_id !== undefined);
+    return (known.length > 0 ? known : rows).map(({ name }) => name);
   }
 
   /** Whether an event has counted a payment of a reservation. */
@@ -96,6 +98,8 @@ export class PaymentEventsTable {
        select $1, $2, $4, n.reservation, nullif($5, ''), $6, $7, $8, $9, n.outcome,
          coalesce((select received_at from unknown), now())
        from unnest($3::uuid[], $10::text[]) as n(reservation, outcome)
+       where n.reservation is not null
+         or not exists (select 1 from payment_events e where e.provider = $1 and e.event_id = $2)
        on conflict do nothing`,
       [
         ...[rows[0]?.provider, rows[0]?.eventId, rows.map(({ reservation }) => reservation), rows[0]?.kind],
@@ -107,17 +111,19 @@ export class PaymentEventsTable {
   }
 
   /**
-   * Payments and refunds whose reservation was not found, in the order in which they came.
-   * @param days they are not older @param after the last one of the page before; null = from the beginning
+   * Payments and refunds whose reservation was not found, the latest first.
+   * @param days they are not older @param after the last one of the page before; null = from the latest
    */
   async unknown(days: number, limit: number, after: UnknownPayment | null): Promise<UnknownPayment[]> {
     const { rows } = await this.database.query<Unknown>(
       `select provider, event_id, kind, payment_ref, partial, amount::text as amount, currency, named, received_at::text as at
-       from payment_events
+       from payment_events e
        where outcome = 'unknown' and named is not null and kind in ('succeeded', 'refunded')
+         and not exists (select 1 from payment_events k
+           where k.provider = e.provider and k.event_id = e.event_id and k.reservation_id is not null)
          and received_at > now() - make_interval(days => $1)
-         and ($2::text is null or (received_at, provider, event_id) > ($2::text::timestamptz, $3, $4))
-       order by received_at, provider, event_id limit $5`,
+         and ($2::text is null or (received_at, provider, event_id) < ($2::text::timestamptz, $3, $4))
+       order by received_at desc, provider desc, event_id desc limit $5`,
       [days, after?.at ?? null, after?.provider ?? null, after?.eventId ?? null, limit],
     );
     return rows.map(unknownOf);
@@ -156,19 +162,19 @@ export class PaymentEventsTable {
   }
 
   /**
-   * What the units of a reservation cost by the price of its campaign, in minor units. A coupon has a discount, not a
+   * What the units of a reservation cost by the price when it was made, in minor units. A coupon has a discount, not a
    * price.
    * @returns `withRefunded`: also those that were refunded · null = the campaign has no price · 'missing' = Postgres
    *   lacks the reservation
    */
   async costOf(campaignNo: number, reservation: string) {
     const { rows } = await this.database.query<{ amount: string | null; refunded: string; currency: string }>(
-      `select (p.price * r.qty)::text as amount, (p.price * r.refunded_qty)::text as refunded, p.currency
+      `select (p.amount * r.qty)::bigint::text as amount, (p.amount * r.refunded_qty)::bigint::text as refunded, p.currency
        from campaigns c
-       cross join lateral (select (c.rules -> 'branding' ->> 'price')::bigint as price,
-         c.rules -> 'branding' ->> 'currency' as currency) p
        left join redemptions r on r.campaign_id = c.campaign_id and r.redemption_id = $2
-       where c.no = $1 and p.price is not null and c.code is null and r.code_no is null`,
+       cross join lateral (select amount, currency from campaign_prices
+         where campaign_id = c.campaign_id and since <= coalesce(r.reserved_at, now()) order by since desc limit 1) p
+       where c.no = $1 and p.amount is not null and c.code is null and r.code_no is null`,
       [campaignOfNumber(campaignNo), reservation],
     );
     const [row] = rows;

@@ -4,8 +4,8 @@ import type { Database } from './pool.js';
 
 export type OrderedReservation = { id: ReservationId; product: ProductId; user: string; status: RedemptionStatus };
 
-/** Most reservations of an order that are read, the newest ones. An order has a few codes. */
-const MOST_READ = 101;
+/** Most reservations of an order; one more is read. An order has a few codes. */
+export const MOST_OF_ORDER = 100;
 
 type Row = { redemption_id: string; product_id: string; user_id: string; status: RedemptionStatus };
 
@@ -24,7 +24,7 @@ export class ReservationOrders {
       `select r.redemption_id, c.product_id, r.user_id, r.status from redemptions r join campaigns c using (campaign_id)
        where r.order_id = $1 and (length(r.order_id) <> 36 or r.order_id not like 'ord\\_%')
          and ($2::text is null or c.product_id = $2) and ($3::text is null or r.user_id = $3)
-       order by r.redemption_id desc limit ${MOST_READ}`,
+       order by r.redemption_id desc limit ${MOST_OF_ORDER + 1}`,
       [order, product, user],
     );
     return rows.map(({ redemption_id, product_id, user_id, status }) => ({

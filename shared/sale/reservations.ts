@@ -123,7 +123,7 @@ export class Reservations {
     );
   }
 
-  /** Extends the deadline of a reservation once. @param extendMs at least 1 */
+  /** Extends the deadline of a reservation once. @param extendMs 0 = the campaign extends none */
   extend(product: ProductId, reservation: ReservationId, extendMs: number, by: SettledBy): Promise<ExtendOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.keepAcknowledged(

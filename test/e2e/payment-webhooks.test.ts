@@ -154,7 +154,12 @@ describe('a webhook of Stripe', () => {
     for (let i = 0; i < 10; i += 1) {
       const bought = await buy();
       const payment = ref();
-      await Promise.all([stripe.send(completed(bought, payment)), stripe.send(refunded(bought, payment))]);
+      const both = [completed(bought, payment), refunded(bought, payment)];
+      // A provider repeats what was not accepted.
+      const accepted = both.map((event) =>
+        until('it is accepted', async () => (await stripe.send(event)).status === 200),
+      );
+      await Promise.all(accepted);
       expect(await standing(bought)).toBe('released');
       await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
     }
@@ -336,9 +341,7 @@ describe('an event for an unknown order', () => {
     expect([paid.status, paid.data.outcome]).toEqual([200, 'confirmed']);
     const rows = (await rowsOf(payment_ref)).map(({ reservation_id }) => reservation_id);
     expect(rows.sort()).toEqual(all.map(({ id }) => id).sort());
-    expect((await sendSigned(service.url, 'payment.refunded', { order_id, payment_ref })).data.outcome).toBe(
-      'refunded',
-    );
+    expect((await sendSigned(service.url, 'payment.refunded', { payment_ref })).data.outcome).toBe('refunded');
     for (const { product } of all) await expectUnits(product, { redeemed: 0, free: 3 });
     const listed = [];
     for (let cursor = ''; ; ) {
@@ -382,6 +385,51 @@ describe('a refund', () => {
     expect(paid.data.outcome).toBe('refunded_before');
     expect(await standing(bought)).toBe('released');
     await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+  });
+});
+
+describe('an order that others can name', () => {
+  const redeem = async (user_id: string, order_id: string, terms: Record<string, unknown> = {}) => {
+    const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
+    const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 900, code, ...terms });
+    const json = { code, user_id, order_id, idempotency_key: randomUUID() };
+    const { data } = await send(`${service.url}/coupons/redeem`, { method: 'POST', json });
+    return { product, id: String(data.reservation_id) };
+  };
+  const statusOf = async (id: string) => {
+    const sql = 'select status from redemptions where redemption_id = $1';
+    return (await service.database.client.query(sql, [id])).rows[0]?.status;
+  };
+
+  it('gives the payment of one user to no other, and finds the one whom the payment names', async () => {
+    const [order_id, payment_ref] = [`cart-${randomUUID()}`, ref()];
+    const victim = await redeem('victim', order_id);
+    await payments.release(victim.id);
+    const other = await redeem('attacker', order_id);
+    const paid = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref });
+    expect([paid.status, paid.data.outcome]).toEqual([202, 'unknown']);
+    const named = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref, user_id: 'victim' });
+    expect([named.status, named.data.outcome]).toEqual([200, 'late']);
+    expect(await statusOf(other.id)).toBe('reserved');
+    const listed = await operator.call('GET', `/admin/payment-events?order_id=${order_id}`);
+    expect(listed.data.map(({ outcome }: { outcome: string }) => outcome).sort()).toEqual(['late', 'unknown']);
+  });
+
+  it('counts a payment for those that are left, and leaves the part that came too late to the shop', async () => {
+    const [user, order_id, payment_ref] = [`user-${randomUUID()}`, `cart-${randomUUID()}`, ref()];
+    const [kept, short] = [await redeem(user, order_id), await redeem(user, order_id, { hold_seconds: 1 })];
+    const given = await redeem(user, order_id, { late_payment: 'reacquire' });
+    await payments.release(given.id);
+    await until('one has expired', async () => (await statusOf(short.id)) === 'expired');
+    const paid = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref });
+    expect([paid.status, paid.data.outcome]).toEqual([200, 'partial']);
+    await until('it is written', async () => (await statusOf(kept.id)) === 'redeemed');
+    expect([await statusOf(short.id), await statusOf(given.id)]).toEqual(['expired', 'released']);
+    expect(await eventsOf(short.id, 'payment.late')).toEqual([]);
+    // The shop, too, does not take back what the shopper gave up.
+    const confirmed = await payments.say('confirm', { order_id, payment_ref });
+    expectProblem(confirmed, 409, 'order_partly_decided');
+    expect(await statusOf(given.id)).toBe('released');
   });
 });
 

@@ -54,7 +54,8 @@ export function retryPayments(core: Core): () => Promise<void> {
     const { unknownPaymentsDays: days, unknownPaymentsBatch: limit, unknownPaymentsRunMs } = LIMITS;
     const until = performance.now() + unknownPaymentsRunMs;
     let page = await table.unknown(days, limit, null);
-    if (page.length > 0) await untilPersisted(shards.all);
+    // A shard that is away keeps its own payments waiting.
+    if (page.length > 0) await Promise.allSettled(shards.all.map((shard) => untilPersisted([shard])));
     while (page.length > 0 && performance.now() < until) {
       for (const one of page) await retry(one);
       page = page.length < limit ? [] : await table.unknown(days, limit, page.at(-1) ?? null);

@@ -31,28 +31,16 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/**
- * Takes the name of a reservation from fields that a shop has set; null = they have none. A field `user_id` may be any
- * user's of the shop, so it counts only in a format of ours.
- */
-export function reservationIn(
-  fields: Readonly<Record<string, unknown>> | null | undefined,
-  withUser = false,
-): ReservationName | null {
+/** Takes the name of a reservation from fields that a shop has set; null = they have none. */
+export function reservationIn(fields: Readonly<Record<string, unknown>> | null | undefined): ReservationName | null {
   const text = (name: string) => {
     const value = fields?.[name];
-    return typeof value === 'string' && STORABLE.test(value) && value.isWellFormed() ? value : undefined;
+    return typeof value === 'string' && STORABLE.test(value) && value.isWellFormed() ? { [name]: value } : {};
   };
-  const reservation_id = text('reservation_id');
-  if (reservation_id !== undefined) return { reservation_id };
-  const [order_id, product_id] = [text('order_id'), text('product_id')];
-  if (order_id === undefined) return null;
-  const user_id = withUser ? text('user_id') : undefined;
-  return {
-    order_id,
-    ...(product_id === undefined ? {} : { product_id }),
-    ...(user_id === undefined ? {} : { user_id }),
-  };
+  const reservation = text('reservation_id');
+  if (reservation.reservation_id !== undefined) return reservation;
+  const order = text('order_id');
+  return order.order_id === undefined ? null : { ...order, ...text('product_id'), ...text('user_id') };
 }
 /** An id of at most 128 characters that Postgres can store. */
 const STORABLE = /^[^\0]{1,128}$/u;

@@ -24,7 +24,7 @@ export const extendScript = defineScript({
   replies: {
     extended: (f) => ({ dueMs: count(f, 0), ...acknowledged(f, 1) }),
     ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
-    closed: () => ({}),
+    not_allowed: () => ({}),
     settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
     archived,
     not_found: () => ({}),

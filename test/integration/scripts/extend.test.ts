@@ -67,7 +67,7 @@ test('extend refuses in a closed campaign, but for a repetition', async () => {
   const before = await campaign.extend(extended);
   await campaign.setStatus('close');
   expect(await campaign.extend(extended)).toEqual({ ...before, journalId: '' });
-  expect(await campaign.extend(other)).toEqual({ kind: 'closed' });
+  expect(await campaign.extend(other)).toEqual({ kind: 'not_allowed' });
 });
 
 test('extend finds neither an unknown reservation nor a product without a campaign', async () => {
