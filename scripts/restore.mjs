@@ -1,7 +1,8 @@
-// `npm run restore -- --from <folder>`: restores Postgres from a backup, and makes Redis agree with it (shared/backup).
+// `npm run restore -- <folder>`: restores Postgres from a backup, and makes Redis agree with it (shared/backup).
+import { parseArgs } from 'node:util';
 import { runServiceCommand } from './service-command.mjs';
 
-const USAGE = `usage: npm run restore -- --from <folder> [--replace] [--redis keep|discard]
+const USAGE = `usage: npm run restore -- <folder> [--replace] [--redis keep|discard]
 
 Restores Postgres from a folder of \`npm run backup\`, in one transaction: an interrupted restore has changed nothing
 and can be repeated. The files are compared with their checksums first. An empty database gets its schema.
@@ -16,9 +17,12 @@ Exit code 0 when nothing is lost or drifted, 1 when it refused or something is, 
 name the engines; without them those of \`npm start\`.
 `;
 
-const KNOWN = /^(--replace|--from=.+|--redis=(keep|discard))$/;
-
 runServiceCommand('shared/backup/restore-main.js', USAGE, (args) => {
-  const joined = args.join(' ').replace(/--(from|redis) (?!--)/g, '--$1=');
-  return joined.includes('--from=') && joined.split(/ (?=--)/).every((arg) => KNOWN.test(arg));
+  try {
+    const options = /** @type {const} */ ({ replace: { type: 'boolean' }, redis: { type: 'string' } });
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    return positionals.length === 1 && positionals[0] !== '' && /^(|keep|discard)$/.test(values.redis ?? '');
+  } catch {
+    return false;
+  }
 });

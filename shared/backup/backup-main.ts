@@ -7,9 +7,9 @@ import { Database } from '../postgres/pool.js';
 import { COPY_STATEMENT_MS, endWithReason, sizeOf } from './command.js';
 import { writeBackup } from './write-backup.js';
 
-/** `npm run backup -- --to <folder>`: see scripts/backup.mjs. */
-const { to } = parseArgs({ options: { to: { type: 'string', default: '' } } }).values;
-const folder = resolve(to);
+/** `npm run backup -- <folder>`: see scripts/backup.mjs. */
+const [given = ''] = parseArgs({ allowPositionals: true }).positionals;
+const folder = resolve(given);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 let database: Database | null = null;
 try {

@@ -13,19 +13,18 @@ import { readManifest } from './manifest.js';
 import { type RedisChoice, RedisOfRestore } from './redis-of-restore.js';
 import { RestoreRefused, readContents, restoreDatabase } from './restore-database.js';
 
-/** `npm run restore -- --from <folder>`: see scripts/restore.mjs. */
+/** `npm run restore -- <folder>`: see scripts/restore.mjs. */
 const {
-  from,
-  replace,
-  redis: choice,
+  values: { replace, redis: choice },
+  positionals: [given = ''],
 } = parseArgs({
+  allowPositionals: true,
   options: {
-    from: { type: 'string', default: '' },
     replace: { type: 'boolean', default: false },
     redis: { type: 'string' },
   },
-}).values;
-const folder = resolve(from);
+});
+const folder = resolve(given);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
 let failed = 'nothing was restored';

@@ -56,7 +56,7 @@ test('a backup has what an empty database and an empty Redis need', async () => 
   await sell(product, 7);
   await allPersisted(product);
   const backup = join(folder, 'first');
-  const written = await run('backup', ['--to', backup]);
+  const written = await run('backup', [backup]);
   expect([written.status, written.stderr]).toEqual([0, '']);
   expect(written.stdout).toMatch(/ {3}7 rows .* redemptions\n(?:.|\n)*Backup of [\d.]+ kB written to /);
   expect(existsSync(`${backup}.partial`)).toBe(false);
@@ -65,7 +65,7 @@ test('a backup has what an empty database and an empty Redis need', async () => 
   ]);
   const [target, redis] = [await createTestDatabase(null), await startTestServer()];
   const engines = { DATABASE_URL: target.url, REDIS_URL: redis.url };
-  const restored = await run('restore', ['--from', backup], engines);
+  const restored = await run('restore', [backup], engines);
   expect([restored.status, restored.stderr]).toEqual([0, '']);
   expect(restored.stdout).toContain('The empty database got its schema');
   expect(restored.stdout).toContain('No worker runs. Start one');
@@ -89,16 +89,16 @@ test('a restore over data wants --replace and a choice for Redis, and keeps what
   await sell(product, 3);
   await allPersisted(product);
   const backup = join(folder, 'kept');
-  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  expect((await run('backup', [backup])).status).toBe(0);
   await sell(product, 4);
   await allPersisted(product);
 
-  const bare = await run('restore', ['--from', backup]);
+  const bare = await run('restore', [backup]);
   expect([bare.status, bare.stderr]).toEqual([1, expect.stringMatching(/^nothing was restored: the database has \d/)]);
-  const undecided = await run('restore', ['--from', backup, '--replace']);
+  const undecided = await run('restore', [backup, '--replace']);
   expect([undecided.status, undecided.stderr]).toEqual([1, expect.stringContaining('--redis keep takes')]);
 
-  const kept = await run('restore', ['--from', backup, '--replace', '--redis', 'keep']);
+  const kept = await run('restore', [backup, '--replace', '--redis', 'keep']);
   expect([kept.status, kept.stderr]).toEqual([0, '']);
   expect(kept.stdout).toContain('reservations missing in Postgres: 4 (4 units)');
   expect(kept.stdout).toContain(`ok     ${product}: 7 of 7 reservations in Postgres`);
@@ -112,10 +112,10 @@ test('a restore that discards Redis goes back to the moment of the backup, or is
   await sell(product, 3);
   await allPersisted(product);
   const backup = join(folder, 'discarded');
-  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  expect((await run('backup', [backup])).status).toBe(0);
   await sell(product, 4);
   await allPersisted(product);
-  const restored = await run('restore', ['--from', backup, '--replace', '--redis', 'discard']);
+  const restored = await run('restore', [backup, '--replace', '--redis', 'discard']);
   if (ON_CLUSTER) {
     expect([restored.status, restored.stderr]).toEqual([1, expect.stringContaining('does not empty a cluster')]);
     expect(await operator.stats(product)).toMatchObject({ total: 20, free: 13, held: 7, drift: 0 });
@@ -135,22 +135,22 @@ test('a restore that fails on the way changes nothing', async () => {
   await sell(product, 2);
   await allPersisted(product);
   const [backup, wrong] = [join(folder, 'whole'), join(folder, 'wrong')];
-  expect((await run('backup', ['--to', backup])).status).toBe(0);
+  expect((await run('backup', [backup])).status).toBe(0);
   cpSync(backup, wrong, { recursive: true });
   const manifest = JSON.parse(readFileSync(join(wrong, 'manifest.json'), 'utf8'));
   const table = manifest.tables.find(({ name }: { name: string }) => name === 'redemptions');
   writeFileSync(join(wrong, table.file), gzipSync('no row of redemptions\n'));
   const args = ['--replace', '--redis', 'keep'];
-  const damaged = await run('restore', ['--from', wrong, ...args]);
+  const damaged = await run('restore', [wrong, ...args]);
   expect([damaged.status, damaged.stderr]).toEqual([1, 'nothing was restored: redemptions.copy.gz is damaged\n']);
   table.sha256 = createHash('sha256')
     .update(readFileSync(join(wrong, table.file)))
     .digest('hex');
   writeFileSync(join(wrong, 'manifest.json'), JSON.stringify(manifest));
-  const failed = await run('restore', ['--from', wrong, ...args]);
+  const failed = await run('restore', [wrong, ...args]);
   expect([failed.status, failed.stderr]).toEqual([2, expect.stringMatching(/^nothing was restored: /)]);
   expect((await ledger(service.env, product)).verdict).toMatchObject({ persisted: 2, lost: 0, drift: 0 });
-  const repeated = await run('restore', ['--from', backup, ...args]);
+  const repeated = await run('restore', [backup, ...args]);
   expect(repeated.status).toBe(0);
 });
 
@@ -158,21 +158,21 @@ test('a folder with files is not written to, one without a manifest is not read,
   const used = join(folder, 'used');
   mkdirSync(used);
   writeFileSync(join(used, 'notes.txt'), 'mine');
-  const refused = await run('backup', ['--to', used]);
+  const refused = await run('backup', [used]);
   expect([refused.status, refused.stderr]).toEqual([1, `no backup was written: ${used} is not empty\n`]);
-  const none = await run('restore', ['--from', used]);
+  const none = await run('restore', [used]);
   expect([none.status, none.stderr]).toEqual([1, expect.stringContaining('so it is not a finished backup')]);
   const again = join(folder, 'again');
   mkdirSync(`${again}.partial`);
   writeFileSync(join(`${again}.partial`, 'campaigns.copy.gz'), 'half');
-  expect((await run('backup', ['--to', again])).status).toBe(0);
+  expect((await run('backup', [again])).status).toBe(0);
   expect([existsSync(`${again}.partial`), existsSync(join(again, 'manifest.json'))]).toEqual([false, true]);
 });
 
 test('the commands explain themselves', async () => {
   for (const [command, wrong] of [
-    ['backup', [[], ['--to'], ['here'], ['--to', 'a', 'b']]],
-    ['restore', [[], ['--from'], ['--from', 'a', '--redis', 'maybe'], ['--from', 'a', '--force']]],
+    ['backup', [[], [''], ['--to'], ['--to', 'a'], ['a', 'b']]],
+    ['restore', [[], ['--from', 'a'], ['a', 'b'], ['a', '--redis', 'maybe'], ['a', '--force']]],
   ] as const) {
     const help = await run(command, ['--help']);
     expect([help.status, help.stdout]).toEqual([0, expect.stringMatching(`^usage: npm run ${command}`)]);
