@@ -102,15 +102,14 @@ function preview(name: string, branding: Branding, headline: string): string {
   ].join('\n');
 }
 
-/** The colour of the brand as variables. The contrast of the accent is at least 4.5, with any colour. */
+/** The colour of the brand as variables. Text in the accent, and on the fill, has a contrast of 4.5 with any colour. */
 function colours({ accent }: Branding): string {
   if (!accent) return '';
   const of = (ground: string) => {
-    const colour = readableOn(accent, ground);
-    return `--accent:${colour};--on-accent:${inkOn(colour)}`;
+    return `--accent:${readableOn(accent, ground)}`;
   };
   const dark = `@media (prefers-color-scheme:dark){:root{${of(CARD_GROUNDS.dark)}}}`;
-  return `<style>:root{--brand:${accent};${of(CARD_GROUNDS.light)}}${dark}</style>`;
+  return `<style>:root{--fill:${accent};--on-fill:${inkOn(accent)};${of(CARD_GROUNDS.light)}}${dark}</style>`;
 }
 
 function shop({ logo_url, shop_name, shop_url }: Branding, texts: Texts): string {

@@ -26,7 +26,7 @@ const TEXTS: Record<string, BrandField> = {
   contact_url: { label: 'Link to the contact of the shop', hint: SECURE },
   terms_url: { label: 'Link to the terms of sale', hint: SECURE },
   privacy_url: { label: 'Link to the privacy policy', hint: SECURE },
-  accent: { label: 'Accent colour', hint: 'Such as #0b5fff. The page adjusts it where it could not be read.' },
+  accent: { label: 'Accent colour', hint: 'Such as #0b5fff. The page adjusts it where it is text.' },
 };
 
 export type BrandFields = {
@@ -186,9 +186,9 @@ function colourPreview(accent: Field): { root: HTMLElement; show(): void } {
     root.hidden = !COLOUR_PATTERN.test(colour);
     if (root.hidden) return;
     for (const { ground, sample } of samples) {
-      const readable = readableOn(colour, ground);
-      sample.style.background = readable;
-      sample.style.color = inkOn(readable);
+      sample.style.background = colour;
+      sample.style.color = inkOn(colour);
+      sample.style.border = `1px solid ${readableOn(colour, ground)}`;
       sample.style.outlineColor = ground;
     }
   };

@@ -322,6 +322,7 @@ function speakPlace({ position, queue_size: size }: Standing): void {
 }
 
 function show(): void {
+  const focused = document.activeElement;
   const nowMs = sale.now();
   state.holdsTicket = sale.holdsTicket;
   state.connection = navigator.onLine ? sale.connection : 'offline';
@@ -334,6 +335,9 @@ function show(): void {
   const name = page.title ?? state.campaign?.name ?? element('name').textContent;
   write('name', name || productId);
   showView(view, nowMs);
+  // A control that had the focus may be gone.
+  if (focused && element('stage').contains(focused) && focused.getClientRects().length === 0)
+    element('headline').focus();
   watchDeadline(view, nowMs);
   const title = `${view.mood === 'turn' ? '★ ' : ''}${view.title} – ${name || productId}`;
   if (document.title !== title) document.title = title;

@@ -67,7 +67,6 @@ function showOrder({ order }: View): void {
 
 function showButtons({ button, second, pay }: View, nowMs: number): void {
   const [act, quiet, link] = [element('act'), element('second'), element('pay') as HTMLAnchorElement];
-  const focused = document.activeElement;
   write('act', button?.label ?? '');
   // Not `disabled`, because that would lose the focus at the moment of the press.
   act.setAttribute('aria-disabled', String(!button?.enabled));
@@ -81,5 +80,4 @@ function showButtons({ button, second, pay }: View, nowMs: number): void {
     element('pay-left').hidden = pay.untilMs === null;
     if (pay.untilMs !== null) write('pay-time', countdownOf(pay.untilMs - nowMs).clock);
   }
-  if ([act, quiet, link].some((one) => one === focused && one.hidden)) element('headline').focus();
 }

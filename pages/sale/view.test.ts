@@ -52,6 +52,8 @@ test('opens and ends a sale by the clock, whatever the last response was', () =>
   expect([before.headline, before.button?.enabled, before.clock?.untilMs]).toEqual([texts.notYet, false, NOW + 1000]);
   const opened = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:00Z' } });
   expect([opened.headline, opened.button?.enabled, opened.clock]).toEqual([texts.open, true, null]);
+  const ending = look({ campaign: { ...campaign, ends_at: '2026-11-11T13:00:00Z' } });
+  expect(ending.clock).toEqual({ label: texts.endsIn, untilMs: NOW + 3_600_000 });
   const over = look({ campaign: { ...campaign, ends_at: '2026-11-11T12:00:00Z' } });
   expect([over.headline, over.button]).toEqual([texts.ended, null]);
 });
@@ -158,6 +160,7 @@ test('shows how old the standing is, and that no news arrived for ten seconds', 
   expect(at(21_000, slow)).toEqual(['Updated 21 s ago', texts.polling]);
   expect(at(22_000, slow)[1]).toBe(fill(texts.silent, { seconds: 20 }));
   expect(at(60_000, { connection: 'offline' })[1]).toBe(texts.offline);
+  expect(look({ connection: 'offline' }).connection).toBe(texts.offlineNow);
 });
 
 test('says the state in a word, draws it as a door, and marks the step of the shopper', () => {
@@ -169,15 +172,20 @@ test('says the state in a word, draws it as a door, and marks the step of the sh
   const mine: Standing = { ...standing, status: 'promoted', position: null, pay_before: '2026-11-11T12:05:00Z' };
   expect(words({})).toEqual([texts.statusOpen, 'plain', 'open', 'buy']);
   expect(words({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T13:00:00Z' } })).toEqual([
-    ...[texts.statusBefore, 'plain', 'ajar', 'buy'],
+    ...[texts.statusBefore, 'plain', 'ajar', 'none'],
   ]);
-  expect(words({ campaign: sold })).toEqual([texts.statusEnded, 'off', 'shut', 'buy']);
+  expect(words({ campaign: sold })).toEqual([texts.statusEnded, 'off', 'shut', 'none']);
   expect(words({ standing })).toEqual([texts.statusLine, 'plain', 'open', 'wait']);
   expect(words({ standing, campaign: { ...campaign, status: 'paused' } })).toEqual([
     ...[texts.statusPaused, 'warn', 'ajar', 'wait'],
   ]);
   expect(words({ standing: mine })).toEqual([texts.statusReserved, 'turn', 'open', 'pay']);
-  expect(words({ standing: mine, connection: 'offline' })).toEqual([texts.statusSilent, 'turn', 'open', 'pay']);
+  expect(words({ standing: mine, connection: 'offline', quietMs: 0 })).toEqual([
+    texts.statusSilent,
+    'turn',
+    'open',
+    'pay',
+  ]);
   expect(words({ standing, connection: 'live', quietMs: 11_000 })).toEqual([
     texts.statusSilent,
     'warn',
@@ -187,6 +195,13 @@ test('says the state in a word, draws it as a door, and marks the step of the sh
   expect(words({ standing: { ...standing, status: 'redeemed' } })).toEqual([texts.statusPaid, 'good', 'open', null]);
   expect(words({ standing: { ...standing, status: 'expired' } })).toEqual([texts.statusTimeUp, 'off', 'open', 'buy']);
   expect(words({ campaign: null, refusal: 'campaign_not_found' })).toEqual([texts.statusUnknown, 'off', 'shut', null]);
+});
+
+test('leads back to the shop where nothing can be bought', () => {
+  const shop_url = 'https://shop.example/';
+  const sold = { ...campaign, sold_out: true, branding: { shop_url } };
+  expect(look({ campaign: sold }).pay).toEqual({ label: texts.toShop, href: shop_url, untilMs: null });
+  expect(look({ campaign: { ...sold, sold_out: false } }).pay).toBeNull();
 });
 
 test('leads a shopper who has paid to the order', () => {

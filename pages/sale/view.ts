@@ -33,8 +33,8 @@ export type View = {
   status: string;
   mood: Mood;
   door: Door;
-  /** The step of the shopper among those of the page; null = all are done, or none has begun. */
-  step: Step | null;
+  /** The step of the shopper among those of the page; null = all are done. */
+  step: Step | 'none' | null;
   title: string;
   button: { label: string; enabled: boolean } | null;
   second: { label: string; action: Action } | null;
@@ -81,10 +81,15 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   const { quietMs } = state;
-  if (isSilent(state) || state.connection === 'offline') {
+  // What has ended is the same without a connection.
+  if (isSilent(state) || (state.connection === 'offline' && quietMs !== null)) {
     view.status = texts.statusSilent;
     if (view.mood !== 'turn') view.mood = 'warn';
   }
+  const isOver = view.mood === 'off' && view.button === null;
+  if (view.step === 'buy' && (isOver || view.startsLater)) view.step = 'none';
+  const shop = state.campaign?.branding?.shop_url;
+  if (isOver && typeof shop === 'string') view.pay ??= { label: texts.toShop, href: shop, untilMs: null };
   if (quietMs !== null && !isSilent(state)) view.updated = fill(texts.updated, { seconds: Math.floor(quietMs / 1000) });
   view.title ||= view.headline;
   return view;
@@ -112,6 +117,7 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   if (phase === 'paused' && refusal === 'campaign_paused') view.trouble = '';
   if (phase !== 'open') return view;
   if (!refused && !campaign.sold_out) {
+    if (campaign.ends_at) view.clock = { label: texts.endsIn, untilMs: Date.parse(campaign.ends_at) };
     if (refusal && view.button) view.button.label = texts.again;
     return view;
   }
@@ -262,7 +268,7 @@ function connectionText(state: PageState, texts: Texts): string {
   const { connection, quietMs } = state;
   if (connection === null || connection === 'offline' || !isSilent(state))
     // That all is well is said by the age of the news.
-    return connection === null || connection === 'live' ? '' : texts[connection];
+    return connection === null || connection === 'live' ? '' : texts[quietMs === null ? 'offlineNow' : connection];
   // Changes every five seconds only, because a screen reader announces it.
   return fill(texts.silent, { seconds: 5 * Math.floor((quietMs ?? 0) / 5_000) });
 }

@@ -14,7 +14,7 @@ export type Branding = {
   /** In minor units of `currency`. Neither is given without the other. */
   price?: number;
   currency?: string;
-  /** `#rrggbb`. The page adjusts it where it could not be read. */
+  /** `#rrggbb`: the colour of buttons. The page adjusts it where it is text. */
   accent?: string;
   contact_url?: string;
   terms_url?: string;
