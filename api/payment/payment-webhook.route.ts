@@ -47,7 +47,7 @@ const contract = {
   ],
 } satisfies RouteContract;
 
-const WARNED: readonly PaymentOutcome[] = ['late', 'unknown', 'mismatch'];
+const WARNED: readonly PaymentOutcome[] = ['late', 'unknown', 'mismatch', 'partial'];
 
 export type PaymentWebhookDeps = {
   providers: readonly PaymentProvider[];

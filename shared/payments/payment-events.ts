@@ -56,21 +56,17 @@ export class PaymentEvents {
     const names = await this.#namesIn(provider, event);
     // An event without a reservation is not stored: the account may sell other things, too.
     if (names === null) return { outcome: 'unrelated', repeated: false, reservation: null };
-    const all = await this.#concerned(names, event, by, kept?.receivedAt ?? null);
+    const all = await this.#concerned(names, event, kept?.receivedAt ?? null);
     const whole = await this.#withPart(provider, event, all);
-    const decided: Decided[] = [];
-    for (const at of all) {
-      const outcome = await this.#decide(at, whole, by);
-      if (outcome !== 'unknown') decided.push({ at, outcome });
-    }
+    const outcomes: Decided[] = [];
+    for (const at of all) outcomes.push({ at, outcome: await this.#decide(at, whole, by) });
+    const decided = outcomes.filter(({ outcome }) => outcome !== 'unknown');
     if (decided.length === 0 && kept) return { outcome: 'unknown', repeated: true, reservation: null };
-    if (decided.length > 0 && decided.length < all.length)
-      throw new EngineUnavailable('redis', 'Redis lacks a reservation of an order that Postgres has');
     leavePartsToTheShop(decided);
     await this.#markMismatch(decided, whole);
-    await this.#store(provider, whole, names[0] ?? {}, decided);
+    await this.#store(provider, whole, names[0] ?? {}, outcomes);
     for (const { at } of decided) await this.#settleCrossed(at, whole, by);
-    return { outcome: mostUrgent(decided), repeated: kept !== undefined, reservation: decided[0]?.at.id ?? null };
+    return { outcome: mostUrgent(outcomes), repeated: kept !== undefined, reservation: decided[0]?.at.id ?? null };
   }
 
   /** What is stored of an event that was received before, a row for each reservation; empty = it is new. */
@@ -126,33 +122,27 @@ export class PaymentEvents {
   async #concerned(
     names: readonly ReservationName[],
     event: PaymentEvent,
-    by: SettledBy,
     receivedAt: Date | null,
   ): Promise<readonly Located[]> {
     const all: Located[] = [];
-    for (const name of names) {
-      try {
-        all.push(...(await this.#located(name, event)));
-      } catch (error) {
-        if (error instanceof EngineUnavailable)
-          await this.#decideBlind(await this.#located(name, event, true), event, by);
-        throw error;
-      }
-    }
+    for (const name of names) all.push(...(await this.#located(name, event)));
     if (event.kind !== 'refunded') return all;
     const older = receivedAt === null ? all : all.filter(({ id }) => madeAtMs(id) <= receivedAt.getTime());
     if (older.length < 2) return older;
     // Others of the order may not be paid yet.
     const paid: Located[] = [];
-    for (const at of older) if ((await this.#paymentsOf(at)).includes(event.paymentRef)) paid.push(at);
+    for (const at of older) {
+      await this.deps.untilPersisted(at);
+      if ((await this.#paymentsOf(at)).includes(event.paymentRef)) paid.push(at);
+    }
     return paid.length > 0 ? paid : older;
   }
 
   /** @returns none when no reservation has the name, or several users have the order */
-  async #located(name: ReservationName, { kind }: PaymentEvent, isWritten = false): Promise<readonly Located[]> {
+  async #located(name: ReservationName, { kind }: PaymentEvent): Promise<readonly Located[]> {
     if (name.reservation_id === undefined && name.order_id === undefined) return [];
     try {
-      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'payment' : 'event', isWritten);
+      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'payment' : 'event');
     } catch (error) {
       if (error instanceof Problem) return [];
       throw error;
@@ -170,26 +160,31 @@ export class PaymentEvents {
     return money.amount < whole ? { ...event, partial: true } : event;
   }
 
+  /** @param outcomes of each reservation; one that Redis lacks is listed as unknown beside the others */
   async #store(
     provider: string,
     event: PaymentEvent,
     name: ReservationName,
-    decided: readonly Decided[],
+    outcomes: readonly Decided[],
   ): Promise<void> {
     const { id: eventId, kind, paymentRef, partial, money } = event;
     const row = { provider, eventId, kind, paymentRef, partial, money };
-    const [first] = decided;
-    if (!first) {
-      await this.deps.store([{ ...row, reservation: null, named: name, outcome: 'unknown' }], null, []);
-      return;
-    }
-    const rows = decided.map(({ at, outcome }) => ({ ...row, reservation: at.id, named: null, outcome }));
+    const decided = outcomes.filter(({ outcome }) => outcome !== 'unknown');
+    const missing = outcomes.find(({ outcome }) => outcome === 'unknown');
+    const named = missing && decided.length > 0 ? { reservation_id: missing.at.id } : name;
+    const rows = [
+      ...decided.map(({ at, outcome }) => ({ ...row, reservation: at.id, named: null, outcome })),
+      ...(missing || decided.length === 0 ? [{ ...row, reservation: null, named, outcome: 'unknown' }] : []),
+    ];
     const events = decided.flatMap(({ at, outcome }) => {
       if (outcome === 'late') return [paymentLateEvent(at, provider, paymentRef, eventId)];
       if (outcome === 'mismatch' && money) return [paymentMismatchedEvent(at, provider, paymentRef, eventId, money)];
       return [];
     });
-    await this.deps.store(rows, first.at, events);
+    await this.deps.store(rows, decided[0]?.at ?? null, events);
+    if (paymentRef !== '')
+      for (const { at, outcome } of decided)
+        if (outcome === 'reacquired') await this.deps.table.forgetLate(at.id, paymentRef);
   }
 
   #decide(at: Located, event: PaymentEvent, by: SettledBy): Promise<PaymentOutcome> | PaymentOutcome {
@@ -306,6 +301,9 @@ export class PaymentEvents {
   }
 }
 
+/** Outcomes of a payment that is counted. */
+const PAID: readonly PaymentOutcome[] = ['confirmed', 'reacquired', 'mismatch', 'repeated'];
+
 /** Reasons of releases, for the history of the reservation. */
 const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as const;
 
@@ -314,9 +312,8 @@ const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as 
  * what becomes of a part.
  */
 function leavePartsToTheShop(decided: Decided[]): void {
-  const isLate = ({ outcome }: Decided) => outcome === 'late';
-  if (decided.every(isLate)) return;
-  for (const one of decided.filter(isLate)) one.outcome = 'partial';
+  if (!decided.some(({ outcome }) => PAID.includes(outcome))) return;
+  for (const one of decided) if (one.outcome === 'late') one.outcome = 'partial';
 }
 
 /** The outcome of an event with several reservations is the one that a person has to see first. */

@@ -41,18 +41,16 @@ export class ReservationLookup {
   constructor(readonly deps: ReservationLookupDeps) {}
 
   /**
-   * @param isWritten whether to take what Postgres has now, instead of waiting for the rest
    * @returns the reservation, or those of the order in the order of their ids, never none
    * @throws Problem 404 if there is none, 409 `order_ambiguous` if several users have the order · EngineUnavailable
    */
   async find(
     { reservation_id, order_id, product_id, user_id }: ReservationName,
     scope: Scope,
-    isWritten = false,
   ): Promise<readonly Located[]> {
     if (reservation_id !== undefined) return [await this.#byId(reservation_id)];
     const product = (product_id as ProductId | undefined) ?? null;
-    return this.#byOrder(String(order_id), product, user_id ?? null, scope, isWritten);
+    return this.#byOrder(String(order_id), product, user_id ?? null, scope);
   }
 
   async #byId(text: string): Promise<Located> {
@@ -76,7 +74,6 @@ export class ReservationLookup {
     product: ProductId | null,
     user: string | null,
     scope: Scope,
-    isWritten: boolean,
   ): Promise<readonly Located[]> {
     const { orders, untilPersisted } = this.deps;
     const made = reservationOfOrder(order);
@@ -85,11 +82,8 @@ export class ReservationLookup {
       if (located && (product === null || located.product === product)) return [located];
       throw notFound();
     }
-    if (!isWritten) await untilPersisted(product);
-    // A provider sends the fields of the shop, whose users may have other names there.
-    const isOfCall = scope === 'call';
-    let found = await orders.byChosen(order, product, isOfCall ? user : null);
-    if (isAmbiguous(found) && user !== null && !isOfCall) found = await orders.byChosen(order, product, user);
+    await untilPersisted(product);
+    const found = await orders.byChosen(order, product, user);
     if (isAmbiguous(found)) throw ambiguous(found);
     const meant = chosen(found, scope);
     if (meant.length === 0) throw notFound();
@@ -118,8 +112,10 @@ function chosen(found: readonly OrderedReservation[], scope: Scope): OrderedRese
     products.add(product);
     return isLatest;
   });
-  if (current.length === 0 || scope === 'call') return [...current, ...ended];
-  return scope === 'event' ? current : [...current, ...ended.filter(({ status }) => status === 'expired')];
+  if (scope === 'call') return [...current, ...ended];
+  const expired = ended.filter(({ status }) => status === 'expired');
+  const meant = scope === 'payment' ? [...current, ...expired] : current;
+  return meant.length > 0 ? meant : ended;
 }
 
 const notFound = () => new Problem('reservation_not_found', 'No reservation has this order id.');

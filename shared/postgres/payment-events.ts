@@ -50,17 +50,25 @@ export class PaymentEventsTable {
     return rows;
   }
 
-  /** How earlier events of a payment named its reservations; empty = there are none. */
+  /** The reservations of a payment, or how earlier events of it named them; empty = there are none. */
   async namesOf(provider: string, paymentRef: string): Promise<PaymentName[]> {
     if (paymentRef === '') return [];
-    const { rows } = await this.database.query<{ name: PaymentName }>(
-      `select distinct coalesce(named, jsonb_build_object('reservation_id', reservation_id)) as name from payment_events
+    const { rows } = await this.database.query<{ reservation_id: string | null; named: PaymentName | null }>(
+      `select distinct reservation_id, named from payment_events
        where provider = $1 and payment_ref = $2 and named is distinct from '{}' limit 100`,
       [provider, paymentRef],
     );
-    // Once its reservations are known, their ids name them.
-    const known = rows.filter(({ name }) => name.reservation_id !== undefined);
-    return (known.length > 0 ? known : rows).map(({ name }) => name);
+    const known = rows.flatMap(({ reservation_id }) => (reservation_id === null ? [] : [{ reservation_id }]));
+    return known.length > 0 ? known : rows.flatMap(({ named }) => named ?? []);
+  }
+
+  /** Takes a payment that was counted after all from the list of those that came too late. */
+  async forgetLate(reservation: string, paymentRef: string): Promise<void> {
+    await this.database.query(
+      `update payment_events set outcome = 'repeated'
+       where reservation_id = $1 and payment_ref = $2 and kind = 'succeeded' and outcome = 'late'`,
+      [reservation, paymentRef],
+    );
   }
 
   /** Whether an event has counted a payment of a reservation. */
@@ -115,6 +123,7 @@ export class PaymentEventsTable {
    * @param days they are not older @param after the last one of the page before; null = from the latest
    */
   async unknown(days: number, limit: number, after: UnknownPayment | null): Promise<UnknownPayment[]> {
+    const values = [days, limit, ...(after ? [after.at, after.provider, after.eventId] : [])];
     const { rows } = await this.database.query<Unknown>(
       `select provider, event_id, kind, payment_ref, partial, amount::text as amount, currency, named, received_at::text as at
        from payment_events e
@@ -122,9 +131,9 @@ export class PaymentEventsTable {
          and not exists (select 1 from payment_events k
            where k.provider = e.provider and k.event_id = e.event_id and k.reservation_id is not null)
          and received_at > now() - make_interval(days => $1)
-         and ($2::text is null or (received_at, provider, event_id) < ($2::text::timestamptz, $3, $4))
-       order by received_at desc, provider desc, event_id desc limit $5`,
-      [days, after?.at ?? null, after?.provider ?? null, after?.eventId ?? null, limit],
+         ${after ? 'and (received_at, provider, event_id) < ($3::timestamptz, $4, $5)' : ''}
+       order by received_at desc, provider desc, event_id desc limit $2`,
+      values,
     );
     return rows.map(unknownOf);
   }

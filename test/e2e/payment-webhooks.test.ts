@@ -411,6 +411,10 @@ describe('an order that others can name', () => {
     const named = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref, user_id: 'victim' });
     expect([named.status, named.data.outcome]).toEqual([200, 'late']);
     expect(await statusOf(other.id)).toBe('reserved');
+    const alone = await redeem('attacker', `${order_id}-2`);
+    const foreign = { order_id: `${order_id}-2`, payment_ref: ref(), user_id: 'victim' };
+    expect((await sendSigned(service.url, 'payment.succeeded', foreign)).status).toBe(202);
+    expect(await statusOf(alone.id)).toBe('reserved');
     const listed = await operator.call('GET', `/admin/payment-events?order_id=${order_id}`);
     expect(listed.data.map(({ outcome }: { outcome: string }) => outcome).sort()).toEqual(['late', 'unknown']);
   });

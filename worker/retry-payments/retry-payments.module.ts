@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../shared/config/limits.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
+import { reservationOfOrder } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { PaymentEvents } from '../../shared/payments/payment-events.js';
 import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
@@ -39,6 +40,11 @@ export function retryPayments(core: Core): () => Promise<void> {
     untilPersisted: ({ product, id }) => untilPersisted([shards.of(product, bucketOfReservation(id))]),
     onDuplicate: () => metrics.duplicatePayments.inc(),
   });
+  /** Waits until Postgres has everything that was promised before. @returns false if a shard is away or behind */
+  const isPersisted = async () => {
+    const results = await Promise.allSettled(shards.all.map((shard) => untilPersisted([shard])));
+    return results.every(({ status }) => status === 'fulfilled');
+  };
   const retry = async ({ provider, eventId: id, named: reservation, ...event }: UnknownPayment) => {
     try {
       const { outcome } = await events.handle(provider, { ...event, id, reservation }, '');
@@ -50,18 +56,24 @@ export function retryPayments(core: Core): () => Promise<void> {
       log.warn({ provider, event_id: id, err: error }, 'a payment could not be tried again');
     }
   };
+  // A run that was too long is continued by the next one.
+  let after: UnknownPayment | null = null;
   return async () => {
     const { unknownPaymentsDays: days, unknownPaymentsBatch: limit, unknownPaymentsRunMs } = LIMITS;
     const until = performance.now() + unknownPaymentsRunMs;
-    let page = await table.unknown(days, limit, null);
-    // A shard that is away keeps its own payments waiting.
-    if (page.length > 0) await Promise.allSettled(shards.all.map((shard) => untilPersisted([shard])));
-    while (page.length > 0 && performance.now() < until) {
-      for (const one of page) await retry(one);
-      page = page.length < limit ? [] : await table.unknown(days, limit, page.at(-1) ?? null);
-    }
+    let isWhole: boolean | null = null;
+    do {
+      const page: UnknownPayment[] = await table.unknown(days, limit, after);
+      if (page.length > 0) isWhole ??= await isPersisted();
+      // An order may have reservations that Postgres lacks while a shard is away.
+      for (const one of page) if (isWhole || !isOfChosenOrder(one)) await retry(one);
+      after = page.length < limit ? null : (page.at(-1) ?? null);
+    } while (after !== null && performance.now() < until);
   };
 }
+
+const isOfChosenOrder = ({ named: { order_id } }: UnknownPayment): boolean =>
+  order_id !== undefined && reservationOfOrder(order_id) === null;
 
 /** Resolves when Postgres has what the journal of a shard has now. @throws EngineUnavailable if that takes too long */
 async function untilWritten({ database, config }: Core, { index, journal }: WorkerShard): Promise<void> {
