@@ -19,12 +19,18 @@ async function openInFrontOfLine() {
   // So high that the main button does not stick to the end of the window.
   const { page } = await openPhone(browser as Browser, { viewport: { width: 390, height: 1200 } });
   await page.goto(`${service.url}/sale/${product}`);
-  await page.getByRole('button', { name: 'Get one now', exact: true }).waitFor();
+  // The server renders the button; its script makes it active.
+  await page.locator('#act[aria-disabled=false]', { hasText: 'Get one now' }).waitFor();
   // The time of events stands still, so that two clicks are a double click on a busy machine too. Timers run: the page
   // repeats a request that failed. Whatever a press on a control does is counted instead of done.
   await page.evaluate(`
     globalThis.eventTimeMs = performance.now();
     Object.defineProperty(Event.prototype, 'timeStamp', { get: () => eventTimeMs });
+    // The controls that come take the place of the main button, with any layout of the page.
+    for (const one of document.querySelectorAll('.act, .others'))
+      Object.assign(one.style, { position: 'fixed', top: '100px', left: '20px', width: '300px', zIndex: 1 });
+    document.querySelector('.others').style.pointerEvents = 'none';
+    for (const one of document.querySelectorAll('.others > *')) one.style.pointerEvents = 'auto';
     globalThis.presses = [];
     document.getElementById('stage').addEventListener('click', (event) => {
       presses.push(event.target.closest('button, label').id || 'label');
