@@ -137,16 +137,11 @@ export class KeptAttempt {
     }
   }
 
-  /** Returns the stored attempt, or creates one. Tabs that call it at the same time get the same attempt. */
-  claim(qty: number): Promise<Attempt> {
-    return this.#alone(async () => {
-      const kept = await this.read();
-      return kept ?? this.#write({ key: randomId(), qty });
-    });
-  }
-
-  /** Stores an attempt of another device, unless this one has an attempt. */
-  adopt(attempt: Attempt): Promise<Attempt> {
+  /**
+   * Returns the stored attempt, or stores this one: a new one, or that of another device. Tabs that call it at the same
+   * time get the same attempt.
+   */
+  claim(attempt: Attempt): Promise<Attempt> {
     return this.#alone(async () => (await this.read()) ?? this.#write(attempt));
   }
 

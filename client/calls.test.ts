@@ -1,10 +1,11 @@
-import { expect, test } from '@jest/globals';
-import { Calls } from './calls.js';
+import { expect, jest, test } from '@jest/globals';
+import { type Answer, Calls, Refusal } from './calls.js';
 
 test('each response tells its headers and when it was requested, also a refusal', async () => {
   const told: [string | null, number][] = [];
   const began = Date.now();
-  const answers = [Response.json({ data: {} }), Response.json({ code: 'sold_out' }, { status: 409 })];
+  const refused = { type: 'https://doorbuster.dev/errors/sold_out', code: 'sold_out' };
+  const answers = [Response.json({ data: {} }), Response.json(refused, { status: 409 })];
   for (const [i, answer] of answers.entries()) answer.headers.set('Date', `time ${i}`);
   const calls = new Calls({
     baseUrl: '',
@@ -18,5 +19,63 @@ test('each response tells its headers and when it was requested, also a refusal'
   for (const [, askedAtMs] of told) {
     expect(askedAtMs).toBeGreaterThanOrEqual(began);
     expect(askedAtMs).toBeLessThanOrEqual(Date.now());
+  }
+});
+
+const callsWith = (answer: () => Response) =>
+  new Calls({ baseUrl: '', fetch: async () => answer(), timeoutMs: 10_000 });
+const refusalOf = (work: Promise<unknown>) => work.then(() => null).catch((error: Refusal) => error);
+
+test.each([
+  ['the page of an ingress', new Response('default backend', { status: 404 })],
+  ['the page of a firewall', new Response('<html>', { status: 403 })],
+  ['the login of a network', new Response('<html>', { status: 407 })],
+  ['JSON of another service', Response.json({ code: 'NotFound', type: 'about:blank' }, { status: 404 })],
+  ['a problem document of another service', Response.json({ type: '/errors/', code: 'gone' }, { status: 410 })],
+  ['JSON that is no object', Response.json('busy', { status: 400 })],
+  ['null', Response.json(null, { status: 409 })],
+  ['a page of the portal', new Response('<html>')],
+])('%s counts as no response', async (_, answer) => {
+  const refusal = await refusalOf(callsWith(() => answer).once({ method: 'GET', path: '/' }));
+  expect(refusal).toMatchObject({ code: 'unreachable', status: 0, passes: true, isFinal: false });
+  expect(refusal?.message).toContain(`${answer.status} of another server`);
+});
+
+test.each([
+  ['20', 20_000],
+  ['2592000', 60_000],
+  ['0', null],
+  ['-5', null],
+  ['soon', null],
+  ['Wed, 21 Oct 2015 07:28:00 GMT', null],
+  ['Wed, 21 Oct 2015 07:28:30 GMT', 30_000],
+  ['Wed, 21 Oct 2015 09:28:00 GMT', 60_000],
+])('429 with `Retry-After: %s` passes after %s ms', async (after, ms) => {
+  const now = jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2015-10-21T07:28:00Z'));
+  try {
+    const answer = () => new Response('', { status: 429, headers: { 'Retry-After': after } });
+    const refusal = await refusalOf(callsWith(answer).once({ method: 'GET', path: '/' }));
+    expect(refusal).toMatchObject({ passes: true, retryAfterMs: ms });
+  } finally {
+    now.mockRestore();
+  }
+});
+
+test('a call is given up in time, also when the clock of the device is set back', async () => {
+  let now = Date.now();
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => {
+    now -= 3_600_000;
+    return now;
+  });
+  try {
+    const calls = callsWith(() => new Response('', { status: 502 }));
+    const retried = calls.withRetry(
+      () => calls.once({ method: 'GET', path: '/' }) as Promise<Answer>,
+      500,
+      () => {},
+    );
+    expect(await refusalOf(retried)).toBeInstanceOf(Refusal);
+  } finally {
+    clock.mockRestore();
   }
 });

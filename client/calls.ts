@@ -1,12 +1,16 @@
 import type { Retry } from './types.js';
 
-/** A response that is not a success. `code` is that of the problem document; `unreachable` = there was no response. */
+/**
+ * A refusal by the service. `code` is that of the problem document; `unreachable` = the service did not respond. The
+ * response of a proxy or a captive portal in its place says nothing about the call, so it counts as none.
+ */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   constructor(
     readonly code: string,
-    /** 0 = there was no response. */
+    /** 0 = the service did not respond. */
     readonly status: number,
+    /** At most a minute, also if the response asks for more. */
     readonly retryAfterMs: number | null,
     /** The problem document. */
     readonly problem: Record<string, unknown>,
@@ -14,9 +18,17 @@ export class Refusal extends Error {
     super(`${code}: ${problem.detail ?? 'no response'}`);
   }
 
-  /** Whether the same call may succeed later: there was no response, or the response allows a retry. */
+  /** Whether the same call may succeed later: the service did not respond, or could not decide. */
   get passes(): boolean {
-    return this.status === 0 || (this.status === 429 && this.retryAfterMs !== null) || this.status >= 500;
+    return [0, 408, 429].includes(this.status) || this.status >= 500;
+  }
+
+  /**
+   * Whether the attempt has ended: for the same key the service would have returned a unit or place that an earlier try
+   * took. Of a ticket: there is nothing to follow.
+   */
+  get isFinal(): boolean {
+    return [404, 409, 410].includes(this.status) || this.code === 'ticket_invalid';
   }
 }
 
@@ -33,6 +45,14 @@ export type Call = {
 const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
 const PROBE_MS = 3_000;
+const MAX_RETRY_AFTER_MS = 60_000;
+
+/** Reads `Retry-After`: seconds or a date. @returns null if it is missing, in the past or neither of them */
+function retryAfterMs(headers: Headers): number | null {
+  const after = headers.get('Retry-After') ?? '';
+  const ms = 1000 * Number(after) || Date.parse(after) - Date.now();
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
+}
 
 /**
  * A random pause between half and all of `FIRST_BACKOFF_MS` doubled with each try, so that clients that failed together
@@ -84,16 +104,13 @@ export class Calls {
       deps.answered?.(response.headers, askedAtMs);
       const { status } = response;
       if (status === 304) return { status, headers: response.headers, data: {} };
-      const json = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-      if (response.ok && json.data) return { status, headers: response.headers, data: json.data as Answer['data'] };
-      const after = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
-      // A success without `data` was cut off, or another server sent it, so it counts as no response.
-      throw new Refusal(
-        String(json.code ?? 'unreachable'),
-        response.ok ? 0 : status,
-        after >= 0 ? after * 1000 : null,
-        json,
-      );
+      const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
+      if (response.ok && json?.data) return { status, headers: response.headers, data: json.data as Answer['data'] };
+      const after = retryAfterMs(response.headers);
+      // Everything else was cut off, or another server sent it.
+      if (json && String(json.type).endsWith(`/errors/${json.code}`))
+        throw new Refusal(String(json.code), status, after, json);
+      throw new Refusal('unreachable', 0, after, { detail: `${status} of another server` });
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const blocked = await this.#blockedOrigin();
@@ -131,14 +148,14 @@ export class Calls {
 
   /** Repeats a call while it may succeed later. The call must be safe to repeat. */
   async withRetry(call: () => Promise<Answer>, forMs: number, onRetry: (retry: Retry) => void): Promise<Answer> {
-    const giveUpAt = Date.now() + forMs;
+    const giveUpAt = performance.now() + forMs;
     for (let tries = 0; ; tries += 1) {
       try {
         return await call();
       } catch (error) {
         if (!(error instanceof Refusal) || !error.passes) throw error;
         const afterMs = Math.max(error.retryAfterMs ?? 0, backoffMs(tries));
-        if (this.stopped || Date.now() + afterMs > giveUpAt) throw error;
+        if (this.stopped || performance.now() + afterMs > giveUpAt) throw error;
         onRetry({ code: error.code, after_ms: afterMs });
         await this.#sleep(afterMs, error.retryAfterMs ?? 0);
         if (this.stopped) throw error;

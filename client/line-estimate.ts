@@ -22,7 +22,7 @@ export class LineEstimate {
   /** The server lacks the data, or the campaign needs to see its users. */
   #off = false;
 
-  constructor(readonly now: () => number = () => Date.now()) {}
+  constructor(readonly now: () => number = () => performance.now()) {}
 
   /** Takes an exact standing. */
   exact({ position, estimated_wait_seconds }: Partial<Standing>): void {

@@ -1,4 +1,4 @@
-import { type Attempt, defaultStore, KeptAttempt } from './attempt.js';
+import { type Attempt, defaultStore, KeptAttempt, randomId } from './attempt.js';
 import { type Answer, type Call, Calls, Refusal } from './calls.js';
 import { DeviceToken } from './device-token.js';
 import { Emitter } from './emitter.js';
@@ -23,8 +23,9 @@ export type * from './types.js';
 
 /**
  * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
- * reload or a second tab never makes a second purchase. An attempt ends when the server refuses it, or when the
- * standing reaches a final status. The next attempt gets a new key.
+ * reload or a second tab never makes a second purchase. An attempt ends when the service refuses it, or when the
+ * standing reaches a final status. The next attempt gets a new key. As long as a try may have taken a unit, the key is
+ * kept.
  */
 export class Sale extends Emitter<SaleEvents> {
   /** The last known standing; null = not known yet. */
@@ -38,6 +39,10 @@ export class Sale extends Emitter<SaleEvents> {
   #follower: StatusFollower | null = null;
   #pending: Attempt | null = null;
   #attempting: Promise<Standing> | null = null;
+  /** Whether a try of the pending attempt may have had an effect that this client does not know. */
+  #inDoubt = false;
+  /** Whether the service refused the quantity of the pending attempt. */
+  #unfit = false;
   /** The reservation of the last `pay` event. */
   #payable: string | null = null;
   readonly #token: DeviceToken;
@@ -112,7 +117,7 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Takes the `transfer` of another device, if this one has no attempt. `resume` continues it. */
   async adopt(transfer: Attempt): Promise<void> {
-    await this.#kept.adopt(transfer);
+    await this.#kept.claim(transfer);
   }
 
   /** Continues the stored attempt, after a reload or in a second tab. Never begins a new one. */
@@ -125,7 +130,7 @@ export class Sale extends Emitter<SaleEvents> {
       this.#applyStatus((await this.#status(null)).data);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      if (!error.passes) return this.#lose(error.code).then(() => null);
+      if (error.isFinal) return this.#lose(error.code);
     }
     this.#follow();
     return this.standing;
@@ -192,8 +197,12 @@ export class Sale extends Emitter<SaleEvents> {
   async #attempt(qty: number): Promise<Standing> {
     if (this.standing && FOLLOWED.includes(this.standing.status)) return this.standing;
     // An attempt that has ended is forgotten, so that the next one gets a new key.
-    if (this.standing && this.#pending) await this.#kept.forget(this.#pending.key);
-    const attempt = await this.#kept.claim(qty);
+    const before = this.#pending;
+    if (before && (this.standing || (this.#unfit && before.qty !== qty))) await this.#kept.forget(before.key);
+    this.#unfit = false;
+    const newKey = randomId();
+    const attempt = await this.#kept.claim({ key: newKey, qty });
+    this.#inDoubt = attempt.key !== newKey;
     this.#pending = attempt;
     try {
       const { data, headers } = await this.#checkout(attempt);
@@ -209,8 +218,11 @@ export class Sale extends Emitter<SaleEvents> {
       this.#applyStatus(now ? now.data : fields);
     } catch (error) {
       if (error instanceof Refusal && !error.passes) {
-        await this.#kept.forget(attempt.key);
-        this.#pending = null;
+        if (error.isFinal || !this.#inDoubt) {
+          await this.#kept.forget(attempt.key);
+          this.#pending = null;
+        }
+        this.#unfit = [400, 422].includes(error.status);
       }
       throw error;
     }
@@ -233,7 +245,10 @@ export class Sale extends Emitter<SaleEvents> {
               body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
             }),
           this.#retryForMs,
-          (retry) => this.emit('retry', retry),
+          (retry) => {
+            this.#inDoubt = true;
+            this.emit('retry', retry);
+          },
         );
       } catch (error) {
         // An expired token or a challenge does not end the attempt: the client gets a token or solves the challenge,
@@ -342,11 +357,12 @@ export class Sale extends Emitter<SaleEvents> {
     this.connection = null;
   }
 
-  async #lose(code: string): Promise<void> {
-    if (this.#pending) await this.#kept.forget(this.#pending.key);
+  /** The stored attempt stays: the next one sends its key again, and gets its unit or place with a new ticket. */
+  #lose(code: string): null {
     this.#pending = null;
     this.standing = null;
     this.#unfollow();
     this.emit('lost', code);
+    return null;
   }
 }

@@ -101,7 +101,7 @@ export class StatusFollower {
   }
 
   #hear(text: string): void {
-    this.#heardAt = Date.now();
+    this.#heardAt = performance.now();
     clearTimeout(this.#timers.pong);
     const { type, seq: _, time, ...fields } = JSON.parse(text) as { type: string } & Record<string, unknown>;
     const timeMs = Date.parse(String(time));
@@ -136,12 +136,12 @@ export class StatusFollower {
         return this.deps.onPause(type);
       case 'reconnect':
         this.#drop();
-        return this.#away(Number(fields.after_ms) || 0);
+        return this.#away(Math.min(Number(fields.after_ms) || 0, MAX_RECONNECT_MS));
     }
   }
 
   #ping(answerMs: number): void {
-    const since = Date.now();
+    const since = performance.now();
     this.#socket?.send('{"type":"ping"}');
     this.#set('ping', this.deps.pingMs, () => this.#ping(PONG_MS));
     this.#set('pong', answerMs, () => {
@@ -193,7 +193,7 @@ export class StatusFollower {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!this.#live && !this.#ended && error.status === 0) this.deps.onConnection('offline');
-      if (error.status >= 400 && error.status < 500 && error.status !== 429) return this.#lose(error.code);
+      if (error.isFinal) return this.#lose(error.code);
       waitMs = error.retryAfterMs ?? 0;
     } finally {
       this.#asking = false;

@@ -118,6 +118,6 @@ export type SaleEvents = {
   /** The sale was paused or continues. Only waiting shoppers with a socket learn of it at once. */
   paused: [];
   resumed: [];
-  /** The server no longer accepts the ticket. The next attempt is a new one. */
+  /** The service no longer accepts the ticket. The next attempt has the same key, and gets back what is still there. */
   lost: [code: string];
 } & { [Status in Standing['status']]: [standing: Standing, before: Standing | null] };

@@ -70,17 +70,20 @@ export type ServerOptions = {
   adminKey?: string;
   /** The time limit of one call. Default: 10 s. */
   timeoutMs?: number;
-  /** How often a call is repeated that got no response, 429 or 5xx. Default: 3. */
+  /** How often a call is repeated that got no response of the service, 429 or 5xx. Default: 3. */
   retries?: number;
   fetch?: typeof fetch;
 };
 
-/** A refusal. `code` is that of the problem document; `unreachable` = there was no response. */
+/**
+ * A refusal by the service. `code` is that of the problem document; `unreachable` = the service did not respond, or a
+ * proxy responded in its place.
+ */
 export class DoorbusterError extends Error {
   override readonly name = 'DoorbusterError';
   constructor(
     readonly code: string,
-    /** 0 = there was no response. */
+    /** 0 = the service did not respond. */
     readonly status: number,
     /** The problem document. */
     readonly problem: Readonly<Record<string, unknown>>,
@@ -93,6 +96,13 @@ type Key = 'serviceKey' | 'adminKey' | null;
 type Call = { method: string; path: string; key: Key; body?: unknown; headers?: Record<string, string> };
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
+const MAX_RETRY_AFTER_MS = 60_000;
+
+/** Reads `Retry-After`: seconds or a date. @returns at most a minute */
+function retryAfterMs(after: string): number {
+  const ms = 1000 * Number(after) || Date.parse(after) - Date.now();
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0;
+}
 
 /**
  * The calls of a shop's backend. Each call is safe to repeat, and is repeated after lost responses, 429 and 5xx. All of
@@ -214,7 +224,7 @@ export class Doorbuster {
     for (let tries = 0; ; tries += 1) {
       const { data, error, retryAfterMs } = await this.#once<Data>(call);
       if (!error) return data as Data;
-      const passes = error.status === 0 || error.status === 429 || error.status >= 500;
+      const passes = [0, 408, 429].includes(error.status) || error.status >= 500;
       if (!passes || tries >= retries) throw error;
       if (error.status !== 429) onLost();
       const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries) * (0.5 + Math.random() / 2);
@@ -241,11 +251,14 @@ export class Doorbuster {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(timeoutMs),
       });
-      const json = (await response.json()) as Record<string, unknown>;
-      if (response.ok && json.data !== undefined) return { data: json.data as Data, retryAfterMs: 0 };
-      const seconds = Number(response.headers.get('Retry-After')) || 0;
-      const error = new DoorbusterError(String(json.code ?? 'unreachable'), response.ok ? 0 : response.status, json);
-      return { error, retryAfterMs: seconds * 1000 };
+      const { status, headers: got } = response;
+      const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
+      if (response.ok && json?.data !== undefined) return { data: json.data as Data, retryAfterMs: 0 };
+      const isOurs = json && String(json.type).endsWith(`/errors/${json.code}`);
+      const error = isOurs
+        ? new DoorbusterError(String(json.code), status, json)
+        : new DoorbusterError('unreachable', 0, { detail: `${status} of another server` });
+      return { error, retryAfterMs: retryAfterMs(got.get('Retry-After') ?? '') };
     } catch (thrown) {
       return { error: new DoorbusterError('unreachable', 0, { detail: String(thrown) }), retryAfterMs: 0 };
     }

@@ -161,6 +161,8 @@ describe('the package for servers', () => {
     const answers = [
       () => Promise.reject(new TypeError('cut')),
       () => reply(503, 'temporarily_unavailable'),
+      // A proxy responds in place of the service.
+      () => Promise.resolve(new Response('<html>', { status: 404 })),
       () => reply(200),
     ];
     let calls = 0;
@@ -170,14 +172,15 @@ describe('the package for servers', () => {
       fetch: () => (answers[calls++] ?? (() => reply(404, 'reservation_not_found')))(),
     });
     expect(await shop.refund({ reservation_id: 'r' })).toEqual({ status: 'refunded' });
-    expect(calls).toBe(3);
+    expect(calls).toBe(4);
     const error = await shop.refund({ reservation_id: 'r' }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DoorbusterError);
-    expect([(error as DoorbusterError).code, calls]).toEqual(['reservation_not_found', 4]);
+    expect([(error as DoorbusterError).code, calls]).toEqual(['reservation_not_found', 5]);
   });
 });
 
 function reply(status: number, code?: string): Promise<Response> {
-  const body = code ? { code, status } : { data: { status: 'refunded' } };
+  const type = `https://doorbuster.dev/errors/${code}`;
+  const body = code ? { type, code, status } : { data: { status: 'refunded' } };
   return Promise.resolve(new Response(JSON.stringify(body), { status }));
 }

@@ -3,7 +3,7 @@ export type SentCall = { method: string; path: string; headers: Headers; body: R
 
 /**
  * A fetch that records requests and can lose responses: the request reaches the server, and its response does not
- * arrive. `refuse` answers by itself instead.
+ * arrive. `refuse` and `answer` respond instead of the server.
  */
 export class FlakyFetch {
   readonly calls: SentCall[] = [];
@@ -37,10 +37,16 @@ export class FlakyFetch {
     this.#losing = (call) => call.path === path;
   }
 
-  /** The next call of this path meets this instead of the server. */
+  /** The next call of this path gets this refusal, as the service writes it. */
   refuse(path: string, status: number, code: string, headers: Record<string, string> = {}): void {
-    const body = JSON.stringify({ code, detail: code, challenge: { kind: 'sum', of: [1, 2] } });
-    this.#refusals.push({ path, answer: () => new Response(body, { status, headers }) });
+    const challenge = { kind: 'sum', of: [1, 2] };
+    const body = JSON.stringify({ type: `https://doorbuster.dev/errors/${code}`, code, detail: code, challenge });
+    this.answer(path, () => new Response(body, { status, headers }));
+  }
+
+  /** The next call of this path gets the response of another server. */
+  answer(path: string, answer: () => Response): void {
+    this.#refusals.push({ path, answer });
   }
 
   /** No call gets anywhere, until `mend`. */
