@@ -50,6 +50,7 @@ import { overviewRoute } from './overview.route.js';
 import { queueRoute } from './queue.route.js';
 import { reconcileRoute } from './reconcile.route.js';
 import { redemptionsRoute } from './redemptions.route.js';
+import { reportRoute } from './report.route.js';
 import { sessionRoutes } from './session.route.js';
 import { statsRoute } from './stats.route.js';
 import { termsHistoryRoute } from './terms-history.js';
@@ -65,6 +66,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const redemptions = new RedemptionsTable(database);
   const campaigns = createCampaigns(core, guards, claims, { table, queues });
   const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
+  const minutes = replica.readsOf(database, (reads) => new SaleMinutes(reads));
   const overview = new OverviewReader({
     campaigns,
     table,
@@ -86,13 +88,8 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
       },
     }),
     ...hideRoutes({ campaigns, table, apiKeys, log }),
-    historyRoute({
-      campaigns,
-      database,
-      reads: replica.readsOf(database, (reads) => new SaleMinutes(reads)),
-      apiKeys,
-      nowMs: () => clock.nowMs(),
-    }),
+    historyRoute({ campaigns, database, reads: minutes, apiKeys, nowMs: () => clock.nowMs() }),
+    reportRoute({ campaigns, reads: minutes, apiKeys }),
     termsHistoryRoute({ campaigns, database, apiKeys }),
     statsRoute({ campaigns, sales, shards, redemptions, apiKeys }),
     redemptionsRoute({

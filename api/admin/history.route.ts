@@ -5,10 +5,10 @@ import type { Database } from '../../shared/postgres/pool.js';
 import { MINUTE_COLUMNS, type SaleMinute, type SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import { operatorActions } from '../../shared/postgres/terms-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
+import { csvHeaders, wantsCsv } from '../http/csv.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { campaignId, isoTime } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
-import { API_HEADERS } from '../http/security-headers.js';
 import { invalidFields, validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { AS_OF, type LargeReads } from './large-reads.js';
@@ -20,7 +20,7 @@ const ACTIONS = 500;
 const query = z.object({
   from: isoTime.optional().describe('default: the start of the sale, or of its last seven days'),
   to: isoTime.optional().describe('excluded; default: now'),
-  format: z.enum(['json', 'csv']).default('json'),
+  format: z.enum(['json', 'csv']).optional().describe('`Accept: text/csv` is an alternative to `csv`'),
 });
 
 const minute = z.object({
@@ -49,8 +49,7 @@ const contract = {
   operationId: 'getCampaignHistory',
   summary: 'What happened in each minute of a sale, and what operators did',
   description:
-    'At most seven days. Minutes in which nothing happened are left out, and the first one is that of `from`. As CSV it is a ' +
-    'report of the sale.',
+    'At most seven days. Minutes in which nothing happened are left out, and the first one is that of `from`.',
   tag: 'admin',
   caller: 'admin',
   params: z.object({ id: campaignId }),
@@ -79,7 +78,7 @@ export type HistoryRouteDeps = {
   nowMs: () => number;
 };
 
-/** GET /admin/campaigns/:id/history: minutes of a sale as JSON, or its report as CSV. */
+/** GET /admin/campaigns/:id/history: minutes of a sale as JSON, or as CSV without what operators did. */
 export function historyRoute({ campaigns, database, reads, apiKeys, nowMs }: HistoryRouteDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
@@ -89,7 +88,7 @@ export function historyRoute({ campaigns, database, reads, apiKeys, nowMs }: His
     const { from, to } = rangeOf(campaign, wanted, nowMs());
     const { table, headers } = await reads();
     const minutes = await table.read(campaign.id, from, to);
-    if (wanted.format === 'csv') return sendCsv(call, minutes, headers, campaign);
+    if (wantsCsv(req, wanted.format)) return sendCsv(call, minutes, headers, campaign);
     const actions = await operatorActions(database, campaign.id, from, to, ACTIONS);
     call.reply(
       200,
@@ -131,17 +130,6 @@ function sendCsv(
     columns: [...MINUTE_COLUMNS],
     cast: { date: (date) => date.toISOString() },
   });
-  call.begin(200, [
-    ...API_HEADERS,
-    'Content-Type',
-    'text/csv; charset=utf-8',
-    'Content-Disposition',
-    `attachment; filename="sale-${productId.replace(/[^\w.-]/g, '_')}.csv"`,
-    'Cache-Control',
-    'no-store',
-    'X-Request-Id',
-    req.requestId,
-    ...headers,
-  ]);
+  call.begin(200, [...csvHeaders(req, `sale-${productId}`), ...headers]);
   res.end(text);
 }

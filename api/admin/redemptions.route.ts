@@ -8,10 +8,10 @@ import { writeExport } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
+import { csvHeaders, wantsCsv } from '../http/csv.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
-import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { AS_OF, type LargeReads } from './large-reads.js';
@@ -84,7 +84,7 @@ export function redemptionsRoute({ campaigns, reads, database, apiKeys }: Redemp
     const { limit, cursor, format } = validate(query, req.query);
     const campaign = await campaigns.find(validate(params, req.params).id);
     const { table, headers } = await reads();
-    if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
+    if (wantsCsv(req, format)) {
       if (req.method !== 'HEAD')
         await writeExport(
           database,
@@ -129,18 +129,7 @@ async function streamCsv(
     }
   }
   const { req, res } = call;
-  call.begin(200, [
-    ...API_HEADERS,
-    'Content-Type',
-    'text/csv; charset=utf-8',
-    'Content-Disposition',
-    `attachment; filename="redemptions-${productId.replace(/[^\w.-]/g, '_')}.csv"`,
-    'Cache-Control',
-    'no-store',
-    'X-Request-Id',
-    req.requestId,
-    ...headers,
-  ]);
+  call.begin(200, [...csvHeaders(req, `redemptions-${productId}`), ...headers]);
   await pipeline(
     Readable.from(rows()),
     stringify({

@@ -126,8 +126,8 @@ export type Moment = z.input<typeof moment>;
 
 export const personContract = {
   method: 'get',
-  operationId: 'getPerson',
-  path: '/admin/people/:user_id',
+  operationId: 'getUserTimeline',
+  path: '/admin/users/:user_id/timeline',
   summary: 'What happened to a user, over all campaigns',
   description:
     'The latest 100 redemptions and places, and a timeline of at most 500 entries: attempts, places, promotions, payments, ends, ' +

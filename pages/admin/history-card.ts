@@ -1,7 +1,7 @@
 import uPlot from 'uplot';
 import { call, Refused } from './calls.js';
 import { button, card, el } from './elements.js';
-import { actionText, linesOf, reportOf, type SaleHistory } from './history-words.js';
+import { actionText, linesOf, reportOf, type SaleHistory, type SaleReport } from './history-words.js';
 import { time } from './words.js';
 
 const HEIGHT = 180;
@@ -27,17 +27,21 @@ export function historyCard(path: string): { root: HTMLElement; close(): void } 
 
   async function read(): Promise<void> {
     try {
-      show(await call<SaleHistory>('GET', `${path}/history`));
+      const [history, sums] = await Promise.all([
+        call<SaleHistory>('GET', `${path}/history`),
+        call<SaleReport>('GET', `${path}/report`),
+      ]);
+      show(history, sums);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       note.textContent = error.message;
     }
   }
-  function show(found: SaleHistory): void {
+  function show(found: SaleHistory, sums: SaleReport): void {
     const isEmpty = found.minutes.length === 0;
     note.textContent = isEmpty ? 'Nothing was sold yet.' : `Minutes from ${time(found.from)}.`;
     stage.hidden = legend.hidden = isEmpty;
-    report.replaceChildren(...reportOf(found).flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+    report.replaceChildren(...reportOf(sums).flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
     marks.replaceChildren(
       ...found.actions.map(({ at, by, action }) =>
         el(
@@ -70,7 +74,8 @@ export function historyCard(path: string): { root: HTMLElement; close(): void } 
         'p',
         { class: 'buttons' },
         button('Refresh', read),
-        el('a', { class: 'button', href: `${path}/history?format=csv`, download: true }, 'Report by minute as CSV'),
+        el('a', { class: 'button', href: `${path}/report?format=csv`, download: true }, 'Report as CSV'),
+        el('a', { class: 'button', href: `${path}/history?format=csv`, download: true }, 'Minutes as CSV'),
       ),
     ),
     close: () => plot?.destroy(),

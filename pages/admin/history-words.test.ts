@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { actionText, linesOf, type Minute, moneyText, reportOf } from './history-words.js';
+import { actionText, linesOf, type Minute, moneyText, reportOf, type SaleReport } from './history-words.js';
 
 const minute = (at: string, counts: Partial<Minute>): Minute => ({
   minute: at,
@@ -34,21 +34,40 @@ const HISTORY = {
   actions: [],
 };
 
+const REPORT: SaleReport = {
+  reservations: 4,
+  joined: 2,
+  promoted: 1,
+  paid: 2,
+  paid_units: 5,
+  paid_percent: 50,
+  expired: 1,
+  released: 0,
+  refunded: 0,
+  median_wait_seconds: 90,
+  busiest_minute: '2026-11-22T10:00:00.000Z',
+  busiest_minute_claims: 5,
+  revenue: [],
+};
+
 test('the report has units, share of payments, waits, and revenue if there is a price', () => {
-  const report = Object.fromEntries(reportOf(HISTORY));
+  const report = Object.fromEntries(reportOf(REPORT));
   expect(report).toMatchObject({
     'Units sold': '5',
-    'Revenue, at the price of the sale page': '€99.95',
     Reservations: '4',
     Paid: '2 (50 %)',
     'Time to pay ran out': '1',
-    'Longest median wait of a minute': '1 min 30 s',
+    'Median wait': '1 min 30 s',
+    'Busiest minute': expect.stringMatching(/: 5 claims$/),
   });
-  const of = (minutes: Minute[]) => Object.fromEntries(reportOf({ ...HISTORY, minutes }));
-  expect(of([])).toMatchObject({ Paid: '0', 'Units sold': '0' });
-  expect(Object.keys(of(HISTORY.minutes.slice(0, 1)))).not.toContain('Revenue, at the price of the sale page');
-  const yen = minute('2026-11-22T10:04:00.000Z', { revenue: 1_500, currency: 'JPY' });
-  expect(of([...HISTORY.minutes, yen, yen])).toMatchObject({
+  expect(Object.keys(report)).not.toContain('Revenue, at the price of the sale page');
+  const none = { ...REPORT, paid: 0, paid_percent: null, median_wait_seconds: null, busiest_minute: null };
+  expect(Object.fromEntries(reportOf(none))).toMatchObject({ Paid: '0', 'Median wait': '–', 'Busiest minute': '–' });
+  const revenue = [
+    { currency: 'EUR', amount: 9_995 },
+    { currency: 'JPY', amount: 3_000 },
+  ];
+  expect(Object.fromEntries(reportOf({ ...REPORT, revenue }))).toMatchObject({
     'Revenue, at the price of the sale page': '€99.95 + JP¥3,000',
   });
 });

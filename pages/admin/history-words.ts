@@ -1,5 +1,5 @@
 import { minorDigits } from '../../shared/domain/money.js';
-import { count, duration } from './words.js';
+import { count, duration, time } from './words.js';
 
 /** A minute of GET …/history. */
 export type Minute = {
@@ -20,37 +20,35 @@ export type Minute = {
 export type SaleAction = { at: string; by: string; action: string };
 export type SaleHistory = { from: string; to: string; minutes: Minute[]; actions: SaleAction[] };
 
-const sumOf = (minutes: readonly Minute[], of: (one: Minute) => number): number =>
-  minutes.reduce((sum, one) => sum + of(one), 0);
+/** The parts of GET …/report that the page shows. */
+export type SaleReport = Pick<
+  Minute,
+  'joined' | 'promoted' | 'paid' | 'paid_units' | 'expired' | 'released' | 'refunded' | 'median_wait_seconds'
+> & {
+  reservations: number;
+  paid_percent: number | null;
+  busiest_minute: string | null;
+  busiest_minute_claims: number | null;
+  revenue: { currency: string; amount: number }[];
+};
 
 /** The report of a sale: its numbers by their labels. */
-export function reportOf({ minutes }: SaleHistory): [string, string][] {
-  const units = sumOf(minutes, ({ paid_units }) => paid_units);
-  const gotOne = sumOf(minutes, ({ reserved, promoted }) => reserved + promoted);
-  const paid = sumOf(minutes, (one) => one.paid);
-  const waits = minutes.flatMap(({ median_wait_seconds }) => median_wait_seconds ?? []);
+export function reportOf(of: SaleReport): [string, string][] {
+  const { median_wait_seconds: wait, busiest_minute: busiest } = of;
+  const revenue = of.revenue.map(({ amount, currency }) => moneyText(amount, currency)).join(' + ');
   return [
-    ['Units sold', count(units)],
-    ...revenueOf(minutes),
-    ['Reservations', count(gotOne)],
-    ['Paid', gotOne === 0 ? count(paid) : `${count(paid)} (${Math.round((paid / gotOne) * 100)} %)`],
-    ['Time to pay ran out', count(sumOf(minutes, ({ expired }) => expired))],
-    ['Released', count(sumOf(minutes, ({ released }) => released))],
-    ['Refunded', count(sumOf(minutes, ({ refunded }) => refunded))],
-    ['Joined the line', count(sumOf(minutes, ({ joined }) => joined))],
-    ['Promoted from the line', count(sumOf(minutes, ({ promoted }) => promoted))],
-    ['Longest median wait of a minute', waits.length === 0 ? '–' : duration(Math.max(...waits) * 1000)],
+    ['Units sold', count(of.paid_units)],
+    ...(revenue === '' ? [] : [['Revenue, at the price of the sale page', revenue] satisfies [string, string]]),
+    ['Reservations', count(of.reservations)],
+    ['Paid', of.paid_percent === null ? count(of.paid) : `${count(of.paid)} (${Math.round(of.paid_percent)} %)`],
+    ['Time to pay ran out', count(of.expired)],
+    ['Released', count(of.released)],
+    ['Refunded', count(of.refunded)],
+    ['Joined the line', count(of.joined)],
+    ['Promoted from the line', count(of.promoted)],
+    ['Median wait', wait === null ? '–' : duration(wait * 1000)],
+    ['Busiest minute', busiest === null ? '–' : `${time(busiest)}: ${count(of.busiest_minute_claims ?? 0)} claims`],
   ];
-}
-
-/** One line with the revenue in each currency; none when the campaign never had a price. */
-function revenueOf(minutes: readonly Minute[]): [string, string][] {
-  const sums = new Map<string, number>();
-  for (const { revenue, currency } of minutes)
-    if (revenue !== null && currency !== null) sums.set(currency, (sums.get(currency) ?? 0) + revenue);
-  if (sums.size === 0) return [];
-  const texts = [...sums].map(([currency, amount]) => moneyText(amount, currency));
-  return [['Revenue, at the price of the sale page', texts.join(' + ')]];
 }
 
 /** An amount in minor units as text. */

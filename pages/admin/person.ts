@@ -25,7 +25,7 @@ export function personView(user: string): View {
   const read = async () => {
     trouble.textContent = '';
     try {
-      const person = await call<Person>('GET', `/admin/people/${encodeURIComponent(user)}`);
+      const person = await call<Person>('GET', `/admin/users/${encodeURIComponent(user)}/timeline`);
       content.replaceChildren(...contentOf(person, read));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

@@ -182,11 +182,16 @@ inBrowser('a marketer', () => {
       await card.locator('canvas').waitFor();
       await page.reload();
     }
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('link', { name: 'Report by minute as CSV' }).click(),
-    ]);
-    expect(download.suggestedFilename()).toBe(`sale-${product}.csv`);
+    for (const [name, file] of [
+      ['Report as CSV', `report-${product}.csv`],
+      ['Minutes as CSV', `sale-${product}.csv`],
+    ] as const) {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name, exact: true }).click(),
+      ]);
+      expect(download.suggestedFilename()).toBe(file);
+    }
     expect(faults).toEqual([]);
   });
 

@@ -186,7 +186,7 @@ test('an operator gives back units for a user; the audit log and the timeline of
   expectProblem(await operator.call('POST', `${path}/release`, { keep: 1 }), 409, 'reservation_redeemed');
   expectProblem(await operator.call('POST', `${path}/refund`, { keep: -1 }), 400, 'invalid_request');
   await written(id);
-  const { data } = await operator.call('GET', `/admin/people/${shopper.user}`);
+  const { data } = await operator.call('GET', `/admin/users/${shopper.user}/timeline`);
   expect(data.redemptions).toMatchObject([{ qty: 1, released_qty: 1, refunded_qty: 1, burned_qty: 0 }]);
   expect(data.timeline).toContainEqual(expect.objectContaining({ kind: 'reduced', detail: '1 released, 1 refunded' }));
   const { rows } = await service.database.client.query(

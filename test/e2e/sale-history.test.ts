@@ -66,6 +66,21 @@ test('the history has what happened in each minute, and what operators did', asy
     { at: expect.any(String), by: 'tester', action: 'campaign.pause' },
   ]);
 
+  const report = `/admin/campaigns/${product}/report`;
+  const { data: whole } = await operator.call('GET', report);
+  expect(whole).toEqual({
+    ...{ product_id: product, name: expect.any(String), status: 'paused', total: 3, ends_at: null },
+    ...{ starts_at: expect.any(String), reservations: 3, paid_percent: 33.3, median_wait_seconds: waits[0] },
+    ...{ reserved: 2, joined: 2, promoted: 1, paid: 1, paid_units: 2, expired: 0, released: 1, refunded: 1 },
+    ...{ busiest_minute: expect.stringMatching(/:00\.000Z$/), busiest_minute_claims: expect.any(Number) },
+    revenue: [{ currency: 'EUR', amount: 2_500 }],
+  });
+  const one_row = await operator.call('GET', `${report}?format=csv`);
+  expect(one_row.headers.get('content-disposition')).toBe(`attachment; filename="report-${product}.csv"`);
+  const [names = '', values = ''] = one_row.text.trim().split('\n');
+  expect(names.split(',').sort()).toEqual(Object.keys(whole).sort());
+  expect(values).toMatch(/,2500 EUR$/);
+
   const csv = await operator.call('GET', `${path}?format=csv`);
   expect(csv.headers.get('content-disposition')).toBe(`attachment; filename="sale-${product}.csv"`);
   const [header, ...lines] = csv.text.trim().split('\n');
@@ -108,5 +123,14 @@ test('a wrong period is 400, and an unknown campaign 404', async () => {
     'format=xml',
   ])
     expectProblem(await operator.call('GET', `${path}?${query}`), 400, 'invalid_request');
-  expectProblem(await operator.call('GET', '/admin/campaigns/none/history'), 404, 'campaign_not_found');
+  for (const part of ['history', 'report'])
+    expectProblem(await operator.call('GET', `/admin/campaigns/none/${part}`), 404, 'campaign_not_found');
+  const empty = (await operator.call('GET', `/admin/campaigns/${product}/report`)).data;
+  expect(empty).toMatchObject({
+    paid: 0,
+    paid_percent: null,
+    median_wait_seconds: null,
+    busiest_minute: null,
+    revenue: [],
+  });
 });

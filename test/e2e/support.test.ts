@@ -16,7 +16,7 @@ const search = (query: Record<string, string>): Promise<Answer> =>
 const idsOf = ({ data }: Answer): string[] => data.map(({ redemption_id }: Record<string, string>) => redemption_id);
 const asService = (path: string) =>
   send(`${service.url}${path}`, { headers: { authorization: `Bearer ${SERVICE_SECRET}` } });
-const person = async (user: string) => (await operator.call('GET', `/admin/people/${user}`)).data;
+const person = async (user: string) => (await operator.call('GET', `/admin/users/${user}/timeline`)).data;
 const kindsOf = (timeline: Record<string, string>[]) => timeline.map(({ kind }) => kind).reverse();
 
 /** Waits until Postgres has a reservation as it is decided. */

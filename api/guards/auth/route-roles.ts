@@ -12,6 +12,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   getCampaign: 'viewer',
   getCampaignStats: 'viewer',
   getCampaignHistory: 'viewer',
+  getCampaignReport: 'viewer',
   listTermChanges: 'viewer',
   getCodeJob: 'viewer',
 
@@ -20,7 +21,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   listPaymentEvents: 'support',
   findRedemptions: 'support',
   listRedemptions: 'support',
-  getPerson: 'support',
+  getUserTimeline: 'support',
   exportUser: 'support',
   releaseForUser: 'support',
   refundForUser: 'support',
