@@ -77,6 +77,7 @@ export const FEATURES = {
   'api/push/': ['e2e/push'],
   'shared/payments/': ['e2e/payment-webhooks', 'e2e/payments-by-order', 'e2e/payment-search', 'faults/postgres'],
   'worker/retry-payments/': ['e2e/payment-webhooks'],
+  'worker/erasures/': ['e2e/rights'],
   'api/payment/': [
     'e2e/extend',
     'e2e/reduced-quantity',

@@ -13,8 +13,10 @@ import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import type { Processor } from '../shared/queues/job-worker.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
 import type { Archiving } from './archive/archive.module.js';
+import { claimErasureOf } from './claim-erasure.js';
 import type { CodeIssuing } from './codes/codes.module.js';
 import type { Core, WorkerShard } from './core.js';
+import { eraseUsers } from './erasures/erasures.module.js';
 import type { Expiring } from './expire/expire.module.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import type { Persisting } from './persist/persist.module.js';
@@ -22,7 +24,7 @@ import { promoteWaiting } from './promote/promote.js';
 import type { Events } from './publish-outbox/publish-outbox.module.js';
 import type { Reconciling } from './reconcile/reconcile.module.js';
 import type { Refilling } from './recovery/recovery.module.js';
-import { removeExpired } from './retention/retention.js';
+import { type RetentionDeps, removeExpired } from './retention/retention.js';
 import { retentionOf } from './retention/retention.module.js';
 import { retryPayments } from './retry-payments/retry-payments.module.js';
 import { fillSaleMinutes } from './sale-minutes/fill-sale-minutes.js';
@@ -90,6 +92,7 @@ export function createSweeps(
   { reconcile, events, codes, archive, refilling, push }: SweepsDeps,
 ): { readonly [Name in SweepName]: Sweep | null } {
   const { log, shards } = core;
+  const erasure = claimErasureOf(core);
   const inEach = (run: (shard: WorkerShard) => Promise<void>) => () => inEachShard(shards.all, run);
   return {
     schedule: { everyMs: LIMITS.scheduleEveryMs, run: createSchedule(core, refilling) },
@@ -97,9 +100,10 @@ export function createSweeps(
     codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
     archive: { everyMs: LIMITS.archiveEveryMs, run: inEach(({ index }) => archive.runOf(index)) },
     reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile.all() },
-    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
+    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive, erasure.claims) },
     minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core, log) },
     payments: { everyMs: LIMITS.paymentsEveryMs, run: retryPayments(core) },
+    erasures: { everyMs: LIMITS.erasuresEveryMs, run: eraseUsers(core, erasure) },
     push: push && { everyMs: LIMITS.pushEveryMs, run: push },
   };
 }
@@ -130,7 +134,7 @@ async function inEachShard(shards: readonly WorkerShard[], run: (shard: WorkerSh
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-async function prune(core: Core, events: Events, archive: Archiving): Promise<void> {
+async function prune(core: Core, events: Events, archive: Archiving, claims: RetentionDeps['claims']): Promise<void> {
   const { config, database, clock } = core;
   await events.prune();
   await archive.prune();
@@ -141,7 +145,7 @@ async function prune(core: Core, events: Events, archive: Archiving): Promise<vo
     LIMITS.paymentEventsBatch,
   );
   await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);
-  await removeExpired(retentionOf(core));
+  await removeExpired(retentionOf(core, claims));
 }
 
 async function fillMinutes({ config, database }: Core, log: Core['log']): Promise<void> {

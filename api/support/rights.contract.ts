@@ -26,44 +26,52 @@ export const exportContract = {
   errors: ['unauthorized', 'forbidden', 'invalid_request', 'rate_limited', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-const rows = z
-  .record(z.string(), z.int())
-  .describe('table, or `event_stream` → entries that were changed or removed so far');
-const erasureId = z.uuid().describe('as in the audit log');
-
 export const eraseContract = {
-  method: 'post',
+  method: 'delete',
   operationId: 'eraseUser',
-  path: '/admin/users/:user_id/erase',
+  path: '/admin/users/:user_id',
   summary: 'Erase a user',
   description:
     'Replaces the user id by a random pseudonym everywhere, and removes devices, networks, idempotency records and free texts. Units, ' +
-    'limits and order ids stay. A user who waits or has an unpaid reservation is refused. The call works for at most ten seconds; repeat it ' +
-    'until `status` is `done`, also after a failure. It cannot be undone. Bans of the user are lifted. Audited without the user.',
+    'limits and order ids stay. It cannot be undone. Bans of the user are lifted. A worker does it as soon as the user neither waits in a ' +
+    'line nor has an unpaid reservation. A repeated call returns the same job. Audited without the user.',
   tag: 'admin',
   caller: 'admin',
   params,
-  body: z.strictObject({ user_id: externalId.describe('the same as in the path, as a confirmation') }),
   answers: {
-    200: {
-      description: 'Nothing is stored under this user id any more.',
-      data: z.object({ erasure_id: erasureId, status: z.literal('done'), rows }),
-    },
     202: {
-      description: 'Not finished yet; repeat the call.',
-      data: z.object({ erasure_id: erasureId, status: z.literal('running'), rows }),
-      headers: ['Retry-After'],
+      description: 'The job was stored; `Location` is the URL of its progress.',
+      data: z.object({ erasure_id: z.uuid().describe('as in the audit log') }),
+      headers: ['Location'],
     },
   },
-  errors: [
-    'unauthorized',
-    'forbidden',
-    'invalid_request',
-    'invalid_json',
-    'unsupported_media_type',
-    'body_too_large',
-    'user_active',
-    'rate_limited',
-    'temporarily_unavailable',
-  ],
+  errors: ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'],
+} satisfies RouteContract;
+
+export const erasureContract = {
+  method: 'get',
+  operationId: 'getErasure',
+  path: '/admin/erasures/:id',
+  summary: 'The progress of an erasure',
+  tag: 'admin',
+  caller: 'admin',
+  params: z.object({ id: z.uuid() }),
+  answers: {
+    200: {
+      description: 'The job.',
+      data: z.object({
+        erasure_id: z.uuid(),
+        status: z.enum(['running', 'waiting', 'done']),
+        waits_for: z
+          .array(z.object({ product_id: z.string(), state: z.enum(['waiting', 'held']) }))
+          .describe(
+            'at most ten campaigns in whose line the user waits, or whose reservation is unpaid or not stored yet',
+          ),
+        rows: z
+          .record(z.string(), z.int())
+          .describe('table, or `event_stream` → entries that were changed or removed so far'),
+      }),
+    },
+  },
+  errors: ['unauthorized', 'forbidden', 'invalid_request', 'erasure_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;

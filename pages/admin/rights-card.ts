@@ -4,11 +4,13 @@ import { button, card, el, say } from './elements.js';
 import { Form, field, textOf } from './fields.js';
 import { may } from './role.js';
 
-type Erased = { status: 'running' | 'done'; rows: Record<string, number> };
+type Erasure = {
+  status: 'running' | 'waiting' | 'done';
+  waits_for: { product_id: string; state: 'waiting' | 'held' }[];
+  rows: Record<string, number>;
+};
 
-/** A call works for at most ten seconds. */
-const CALL_LIMIT_MS = 30_000;
-const REPEAT_AFTER_MS = 1_000;
+const LOOK_AFTER_MS = 1_000;
 
 /** Export and erasure of a user. @param changed is called after the erasure */
 export function rightsCard(user: string, changed: () => Promise<void>): HTMLElement {
@@ -48,21 +50,26 @@ function askToErase(user: string, path: string, changed: () => Promise<void>): v
     return new Form([again], [consequence, again.root, progress], 'Erase', async () => {
       if (textOf(again) !== user)
         throw new Refused(400, 'invalid_request', '', [{ pointer: '#/user_id', detail: `Type ${user} to confirm` }]);
+      const { erasure_id } = await call<{ erasure_id: string }>('DELETE', path);
       for (;;) {
-        const { status, rows } = await call<Erased>(
-          'POST',
-          `${path}/erase`,
-          { user_id: user },
-          { limitMs: CALL_LIMIT_MS },
-        );
-        if (status === 'done') break;
-        const changedRows = Object.values(rows).reduce((sum, some) => sum + some, 0);
-        progress.textContent = `${changedRows} entries are done. Keep this page open.`;
-        await new Promise((resolve) => setTimeout(resolve, REPEAT_AFTER_MS));
+        const erasure = await call<Erasure>('GET', `/admin/erasures/${erasure_id}`);
+        if (erasure.status === 'done') break;
+        progress.textContent = progressText(erasure);
+        await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER_MS));
       }
       close();
       say('The user was erased.');
       await changed();
     });
   });
+}
+
+/** What an erasure has done, or what it waits for. It goes on when the page is left. */
+function progressText({ waits_for, rows }: Erasure): string {
+  const done = Object.values(rows).reduce((sum, some) => sum + some, 0);
+  if (waits_for.length === 0) return `${done} entries are done. You may leave this page.`;
+  const things = waits_for.map(({ product_id, state }) =>
+    state === 'waiting' ? `the place in the line of ${product_id}` : `the reservation of ${product_id}`,
+  );
+  return `It waits until ${things.join(' and ')} has ended. You may leave this page.`;
 }

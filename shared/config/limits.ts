@@ -502,7 +502,9 @@ export const LIMITS = {
   spansPerBatch: 128,
   /** Part of `stopMs` that may be spent on sending spans. */
   spanStopMs: 2_000,
-  /** How long one call erases a user before it asks to be repeated. */
+  /** How often users are erased whose erasure an operator asked for. */
+  erasuresEveryMs: 2_000,
+  /** How long one run erases users. The next one goes on. */
   eraseMs: 10_000,
   /** Pause of an erasure before it looks again for attempts, which processes write every `attemptsEveryMs`. */
   eraseSettleMs: 1_000,

@@ -38,6 +38,7 @@ export const SWEEP_NAMES = [
   'prune',
   'minutes',
   'payments',
+  'erasures',
   'push',
 ] as const;
 export type SweepName = (typeof SWEEP_NAMES)[number];

@@ -68,6 +68,7 @@ export const ERRORS = {
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
   code_job_not_found: { status: 404, title: 'There is no such job', remedy: 'Use the address in `Location`.' },
+  erasure_not_found: { status: 404, title: 'There is no such erasure', remedy: 'Use the address in `Location`.' },
   key_not_found: { status: 404, title: 'There is no such API key', remedy: 'List the keys.' },
   session_not_found: { status: 404, title: 'There is no such session', remedy: 'List the sessions.' },
   webhook_not_found: { status: 404, title: 'There is no such webhook endpoint', remedy: 'List the endpoints.' },
@@ -238,12 +239,6 @@ export const ERRORS = {
     status: 409,
     title: 'The user does not wait in the line',
     remedy: 'See queue-status for the state of the user.',
-  },
-  user_active: {
-    status: 409,
-    title: 'The user waits in a line or has an unfinished reservation',
-    remedy:
-      'In each of `campaigns`, release the reservation if it is unpaid, or remove the user from the line; then repeat the call.',
   },
   sold_out: { status: 410, title: 'Sold out', remedy: 'Do not retry, unless units are added.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },

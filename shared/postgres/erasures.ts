@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { UserId } from '../domain/ids.js';
 import type { Database, Queryable } from './pool.js';
+import type { ActiveCampaign } from './user-rows.js';
 
 /** Table → number of rows that an erasure has changed or deleted. */
 export type ErasedRows = Record<string, number>;
-export type Erasure = { id: string; pseudonym: UserId; rows: ErasedRows };
+/** An erasure that is not finished. */
+export type OpenErasure = { id: string; user: UserId; pseudonym: UserId; actor: string };
+/** `user`: null = it is finished. */
+export type StoredErasure = { user: UserId | null; rows: ErasedRows };
 
 /** A new pseudonym. It is random, so that it cannot be computed from the id, and no key has to be kept. */
 export const newPseudonym = (): UserId => `erased-${randomUUID()}` as UserId;
@@ -17,16 +21,51 @@ export const isPseudonym = (user: UserId): boolean => PSEUDONYM.test(user);
 export class Erasures {
   constructor(readonly database: Database) {}
 
-  /** Begins an erasure, or returns the one that was interrupted. */
-  async begin(user: UserId, actor: string): Promise<Erasure> {
-    const { rows } = await this.database.query<{ erasure_id: string; pseudonym: UserId; rows: ErasedRows }>(
+  /** Asks for an erasure. @returns its id; that of the open one, if there is one of the user */
+  async ask(user: UserId, actor: string): Promise<string> {
+    const { rows } = await this.database.query<{ erasure_id: string }>(
       `insert into erasures (erasure_id, user_id, pseudonym, actor) values ($1, $2, $3, $4)
-       on conflict (user_id) do update set actor = excluded.actor returning erasure_id, pseudonym, rows`,
+       on conflict (user_id) do update set actor = excluded.actor returning erasure_id`,
       [uuidv7(), user, newPseudonym(), actor],
     );
     const [row] = rows;
     if (!row) throw new Error('an erasure was not stored');
-    return { id: row.erasure_id, pseudonym: row.pseudonym, rows: row.rows };
+    return row.erasure_id;
+  }
+
+  /** Erasures that are not finished, oldest first. @param after the id after which they begin; null = the first one */
+  async open(limit: number, after: string | null): Promise<OpenErasure[]> {
+    const { rows } = await this.database.query<OpenErasure>(
+      `select erasure_id as id, user_id as user, pseudonym, actor from erasures
+       where user_id is not null and ($2::uuid is null or erasure_id > $2) order by erasure_id limit $1`,
+      [limit, after],
+    );
+    return rows;
+  }
+
+  /** An erasure; null = there is none with this id. */
+  async find(id: string): Promise<StoredErasure | null> {
+    const { rows } = await this.database.query<StoredErasure>(
+      'select user_id as user, rows from erasures where erasure_id = $1',
+      [id],
+    );
+    return rows[0] ?? null;
+  }
+
+  /** Where the user waits or holds an unpaid unit, at most ten. */
+  async active(user: UserId): Promise<ActiveCampaign[]> {
+    const { rows } = await this.database.query<ActiveCampaign>(
+      `select * from (
+         select a.product_id, 'held' as state from campaigns a where exists (
+           select 1 from redemptions r where r.campaign_id = a.campaign_id and r.user_id = $1
+             and (r.status in ('reserved', 'redeemed') or r.burned) and r.status = 'reserved')
+         union all
+         select a.product_id, 'waiting' from campaigns a where exists (
+           select 1 from waiting_tickets t where t.campaign_id = a.campaign_id and t.user_id = $1 and t.status = 'waiting')
+       ) found order by product_id, state limit 10`,
+      [user],
+    );
+    return rows;
   }
 
   /** Uses another pseudonym for what follows, because the user came back under the erased id. */
@@ -34,13 +73,6 @@ export class Erasures {
     const pseudonym = newPseudonym();
     await this.database.query('update erasures set pseudonym = $2 where erasure_id = $1', [id, pseudonym]);
     return pseudonym;
-  }
-
-  /** Removes an erasure that has not changed anything yet. */
-  async withdraw(id: string): Promise<void> {
-    await this.database.query(`delete from erasures where erasure_id = $1 and rows = '{}' and finished_at is null`, [
-      id,
-    ]);
   }
 
   /** Adds changed rows to the progress. */
@@ -52,21 +84,12 @@ export class Erasures {
     );
   }
 
-  /** Removes the id of the user from the erasure itself. @returns null when another request has finished it */
+  /** Removes the id of the user from the erasure itself. @returns null when another run has finished it */
   async finish(client: Queryable, id: string): Promise<ErasedRows | null> {
     const { rows } = await client.query<{ rows: ErasedRows }>(
       'update erasures set user_id = null, finished_at = now() where erasure_id = $1 and finished_at is null returning rows',
       [id],
     );
     return rows[0]?.rows ?? null;
-  }
-
-  /** The rows of an erasure so far. */
-  async rowsOf(id: string): Promise<ErasedRows> {
-    const { rows } = await this.database.query<{ rows: ErasedRows }>(
-      'select rows from erasures where erasure_id = $1',
-      [id],
-    );
-    return rows[0]?.rows ?? {};
   }
 }

@@ -146,22 +146,6 @@ export class UserRows {
     return rows.map(({ campaign_id, product_id }) => ({ id: campaign_id, productId: product_id }));
   }
 
-  /** Where the user waits or holds an unpaid unit, at most ten. */
-  async active(user: UserId): Promise<ActiveCampaign[]> {
-    const { rows } = await this.database.query<ActiveCampaign>(
-      `select * from (
-         select a.product_id, 'held' as state from campaigns a where exists (
-           select 1 from redemptions r where r.campaign_id = a.campaign_id and r.user_id = $1
-             and (r.status in ('reserved', 'redeemed') or r.burned) and r.status = 'reserved')
-         union all
-         select a.product_id, 'waiting' from campaigns a where exists (
-           select 1 from waiting_tickets t where t.campaign_id = a.campaign_id and t.user_id = $1 and t.status = 'waiting')
-       ) found order by product_id, state limit 10`,
-      [user],
-    );
-    return rows;
-  }
-
   /** The reservations of the user in a campaign, newest first, also those that Postgres rejected. */
   async reservations(campaign: CampaignId, user: UserId, limit: number): Promise<string[]> {
     const part = (state: string) =>

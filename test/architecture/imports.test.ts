@@ -68,6 +68,7 @@ const OF_PROCESS: Record<string, readonly string[]> = {
   'api/core': [],
   'api/servers': ['api/core', 'api/http'],
   'worker/core': [],
+  'worker/claim-erasure': ['worker/core'],
   // `npm run reshard` is a worker that recovers shards on request.
   'worker/reshard-command': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
   'worker/queue-upkeep': ['worker/core', 'worker/sweeps'],

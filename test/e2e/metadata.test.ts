@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
+import { erase } from '../harness/erasure.js';
 import { startReceiver } from '../harness/receiver.js';
 import { SERVICE_SECRET, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
@@ -97,9 +98,7 @@ test('metadata of a redemption by code is kept, and a replay keeps that of the f
   expect(redeemed.status).toBe(201);
   expect((await redeem({ another: 'one' })).text).toBe(redeemed.text);
   expect((await written(redeemed.data.reservation_id)).data.metadata).toEqual(METADATA);
-  expect((await operator.call('POST', `/admin/users/${body.user_id}/erase`, { user_id: body.user_id })).status).toBe(
-    200,
-  );
+  await erase(operator, body.user_id);
   expect(await tablesWith(service.database.client, body.user_id)).toEqual({});
   expect((await written(redeemed.data.reservation_id)).data).not.toHaveProperty('metadata');
 });

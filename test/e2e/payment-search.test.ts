@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
+import { erase } from '../harness/erasure.js';
 import { FakeStripe, PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
 import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
@@ -127,8 +128,7 @@ describe('the search for payments', () => {
     expect(payment_events.map(({ payment_ref }: Record<string, string>) => payment_ref).sort()).toEqual(
       [refs.first, refs.second].sort(),
     );
-    const erase = () => operator.call('POST', `/admin/users/${user}/erase`, { user_id: user });
-    await until('the user is erased', async () => (await erase()).status === 200, LIMIT_MS);
+    await erase(operator, user);
     expect((await find({ user_id: user })).data).toEqual([]);
     const event = await firstOf({ reservation_id: paid.id });
     expect(event.user_id).toMatch(/^erased-/);

@@ -5,6 +5,7 @@ import { expect, test } from '@jest/globals';
 import { compactVerify, importJWK } from 'jose';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
+import { erase } from '../harness/erasure.js';
 import { pushEnv, type SubscribedBrowser, startPushService } from '../harness/push-service.js';
 import { serviceEnv, startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
@@ -198,8 +199,7 @@ test('the erasure of a user deletes their subscriptions', async () => {
   const { shopper } = await subscribed(product);
   await shopper.leave();
   expect(await endpointsOf(product)).toHaveLength(1);
-  const erased = await operator.call('POST', `/admin/users/${shopper.user}/erase`, { user_id: shopper.user });
-  expect(erased.data).toMatchObject({ status: 'done', rows: { push_subscriptions: 1 } });
+  expect((await erase(operator, shopper.user)).rows).toMatchObject({ push_subscriptions: 1 });
   expect(await endpointsOf(product)).toEqual([]);
 });
 

@@ -268,13 +268,6 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
     })),
     {
       method: 'POST',
-      path: `/admin/users/${product}/erase`,
-      headers: admin,
-      good: () => ({ user_id: text(product) }),
-      fields: { user_id: 'externalId' },
-    },
-    {
-      method: 'POST',
       path: '/admin/keys',
       headers: admin,
       good: () => ({ name: text(`key-${randomUUID()}`), kind: text('service') }),

@@ -236,7 +236,7 @@ describe('QueueUpkeep', () => {
 describe('Sweeps', () => {
   const table = (run: () => Promise<void>, everyMs = 20) => {
     const none = { schedule: null, publish: null, codes: null, archive: null, reconcile: null };
-    return new Sweeps({ ...none, minutes: null, payments: null, push: null, prune: { everyMs, run } });
+    return new Sweeps({ ...none, minutes: null, payments: null, erasures: null, push: null, prune: { everyMs, run } });
   };
   const job: Pick<RunningJob, 'hasFailed'> = { hasFailed: false };
 

@@ -1,19 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../shared/config/limits.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import { reservationOfOrder } from '../../shared/domain/ids.js';
-import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { PaymentEvents } from '../../shared/payments/payment-events.js';
 import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
 import { storeIn } from '../../shared/payments/store-events.js';
 import { PaymentEventsTable, type UnknownPayment } from '../../shared/postgres/payment-events.js';
 import { ReservationOrders } from '../../shared/postgres/reservation-orders.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
-import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 import { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import { untilWritten } from '../../shared/shards/until-written.js';
 import type { Core, WorkerShard } from '../core.js';
-
-const LOOK_EVERY_MS = 20;
 
 /**
  * Returns the sweep that tries payments again whose reservation was unknown: it may have been made since, or Postgres
@@ -23,7 +18,7 @@ export function retryPayments(core: Core): () => Promise<void> {
   const { sales, shards, database, metrics, log } = core;
   const table = new PaymentEventsTable(database);
   const untilPersisted = async (all: readonly WorkerShard[]) => {
-    await Promise.all(all.map((shard) => untilWritten(core, shard)));
+    await Promise.all(all.map((shard) => untilWritten(database, shard)));
   };
   const events = new PaymentEvents({
     sales,
@@ -74,14 +69,3 @@ export function retryPayments(core: Core): () => Promise<void> {
 
 const isOfChosenOrder = ({ named: { order_id } }: UnknownPayment): boolean =>
   order_id !== undefined && reservationOfOrder(order_id) === null;
-
-/** Resolves when Postgres has what the journal of a shard has now. @throws EngineUnavailable if that takes too long */
-async function untilWritten({ database, config }: Core, { index, journal }: WorkerShard): Promise<void> {
-  const cursor = new JournalCursor(database, index, config.shards > 1);
-  const upTo = await journal.lastId();
-  const until = performance.now() + LIMITS.durableWaitMs;
-  while (compareJournalIds(await cursor.read(), upTo) < 0) {
-    if (performance.now() > until) throw new EngineUnavailable('postgres', `the journal was not written up to ${upTo}`);
-    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
-  }
-}

@@ -1,13 +1,13 @@
 import { LIMITS } from '../../../shared/config/limits.js';
 import { STRICT_LIMITS } from '../../../shared/domain/campaign-policy.js';
 import { BansTable } from '../../../shared/postgres/bans.js';
+import { BanStore } from '../../../shared/redis/ban-store.js';
 import type { Core } from '../../core.js';
 import { FastRejects } from '../../http/fast-reject.js';
 import type { Attestations } from '../attestation/attestation.module.js';
 import type { Limits } from '../limits/limits.module.js';
 import { AccountCounts } from './account-counts.js';
 import { AddressBlocks } from './address-blocks.js';
-import { BanStore } from './ban-store.js';
 import { Bans } from './bans.js';
 import { BlocklistGuard } from './blocklist-guard.js';
 import { FailedAttemptLimiter } from './failed-attempt-limiter.js';

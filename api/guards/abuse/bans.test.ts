@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { uuidv7 } from 'uuidv7';
 import type { Ban } from '../../../shared/domain/ban.js';
 import type { UserId } from '../../../shared/domain/ids.js';
-import type { BanNotification } from './ban-store.js';
+import type { BanNotification } from '../../../shared/redis/ban-store.js';
 import { Bans, type BansDeps } from './bans.js';
 
 const user = 'ann' as UserId;

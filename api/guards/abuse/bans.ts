@@ -4,9 +4,9 @@ import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import type { Log } from '../../../shared/observability/log.js';
 import type { BansTable } from '../../../shared/postgres/bans.js';
+import type { BanNotification, BanStore } from '../../../shared/redis/ban-store.js';
 import { LocalQuota } from '../limits/local-quota.js';
 import { BanCache } from './ban-cache.js';
-import type { BanNotification, BanStore } from './ban-store.js';
 import { RuleBanWriter } from './rule-ban-writer.js';
 
 export type BanLimits = {

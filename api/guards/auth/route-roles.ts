@@ -44,6 +44,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   exportCodes: 'marketer',
 
   eraseUser: 'admin',
+  getErasure: 'admin',
   reconcileCampaign: 'admin',
   retryQueue: 'admin',
   getJobBoard: 'admin',

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { type Ban, isByRule } from '../../../shared/domain/ban.js';
-import { keys } from '../../../shared/redis/keys.js';
+import { type Ban, isByRule } from '../domain/ban.js';
+import { keys } from './keys.js';
 
 /** A caller (`<user>` or `<user>|<network>`) in cooldown. Processes receive it by pub/sub; it is stored nowhere. */
 export type Pause = { user: string; untilMs: number };

@@ -1,19 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CameBack, type ClaimErasure, type ErasureRun, StillActive } from '../../shared/archive/claim-erasure.js';
 import type { UserId } from '../../shared/domain/ids.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
-import type { ErasedRows, Erasure, Erasures } from '../../shared/postgres/erasures.js';
-import {
-  type ActiveCampaign,
-  type CampaignOfUser,
-  OTHER_TABLES,
-  type UserRows,
-} from '../../shared/postgres/user-rows.js';
+import type { Erasures, OpenErasure } from '../../shared/postgres/erasures.js';
+import { type CampaignOfUser, OTHER_TABLES, type UserRows } from '../../shared/postgres/user-rows.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
-import type { SupportOperator } from './support-actions.js';
 
-/** A user who comes back while they are erased gets another pseudonym, at most this often in one call. */
+/** A user who comes back while they are erased gets another pseudonym, at most this often in one run. */
 const ROUNDS = 5;
 const PUBLISH_WAIT_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
@@ -26,58 +19,55 @@ export type EraseUserDeps = {
   stream: EventStream;
   /** Resolves when Postgres has every promise that was made before the call. @throws EngineUnavailable */
   persisted: () => Promise<void>;
-  liftBan: (id: string, operator: SupportOperator) => Promise<unknown>;
+  liftBan: (id: string, actor: string) => Promise<unknown>;
   limits: { eraseMs: number; eraseSettleMs: number };
 };
 
-export type Erased = { id: string; done: boolean; rows: ErasedRows };
+/** `waits`: the user waits in a line or has an unpaid unit. `unfinished`: the next run goes on. */
+export type ErasureOutcome = 'done' | 'waits' | 'unfinished';
 
-/** The call has worked for as long as it may. */
+/** The run has worked for as long as it may. */
 class OutOfTime extends Error {}
 
 /**
  * Erases a user (docs/decisions/0056-rights.md): first their claims, then all other tables and the event stream. Each
- * step can be repeated, so an erasure that was interrupted continues with the next call, under the same pseudonym.
+ * step can be repeated, so an erasure that was interrupted continues with the next run, under the same pseudonym.
  */
 export class EraseUser {
   constructor(readonly deps: EraseUserDeps) {}
 
-  /** @throws Problem 409 while the user waits or has an unfinished reservation; EngineUnavailable */
-  async erase(user: UserId, operator: SupportOperator): Promise<Erased> {
+  /** One run. @throws EngineUnavailable */
+  async erase(erasure: OpenErasure): Promise<ErasureOutcome> {
     const { erasures, persisted, limits } = this.deps;
+    const { user } = erasure;
+    if ((await erasures.active(user)).length > 0) return 'waits';
     const until = performance.now() + limits.eraseMs;
-    const erasure = await erasures.begin(user, operator.name);
     try {
       for (let round = 1; ; round += 1) {
         await persisted();
-        await this.#assertInactive(user, erasure);
+        if ((await erasures.active(user)).length > 0) return 'waits';
         // An interrupted call may have replaced rows in Postgres only, which have the pseudonym.
         const isFirst = round === 1;
         const found = await this.deps.rows.campaigns(isFirst ? [user, erasure.pseudonym] : [user], isFirst);
         if (found.length === 0 && round > 1) break;
         if (round > ROUNDS) throw new OutOfTime();
-        await this.#claims(user, erasure, found, until);
+        await this.#claims(erasure, found, until);
       }
-      await this.#elsewhere(user, erasure, operator, until);
-      await this.#events(user, erasure);
+      await this.#elsewhere(erasure, until);
+      await this.#events(erasure);
       // Attempts that other processes have not written yet.
       await sleep(limits.eraseSettleMs);
-      await this.#elsewhere(user, erasure, operator, until);
+      await this.#elsewhere(erasure, until);
     } catch (error) {
-      if (!(error instanceof OutOfTime)) throw error;
-      return { id: erasure.id, done: false, rows: await erasures.rowsOf(erasure.id) };
+      if (error instanceof StillActive) return 'waits';
+      if (error instanceof OutOfTime) return 'unfinished';
+      throw error;
     }
-    return { id: erasure.id, done: true, rows: await this.#finish(erasure, operator) };
+    await this.#finish(erasure);
+    return 'done';
   }
 
-  async #assertInactive(user: UserId, erasure: Erasure): Promise<void> {
-    const active = await this.deps.rows.active(user);
-    if (active.length === 0) return;
-    await this.deps.erasures.withdraw(erasure.id);
-    throw activeIn(active);
-  }
-
-  async #claims(user: UserId, erasure: Erasure, campaigns: readonly CampaignOfUser[], until: number): Promise<void> {
+  async #claims(erasure: OpenErasure, campaigns: readonly CampaignOfUser[], until: number): Promise<void> {
     const { claims, erasures } = this.deps;
     const run: ErasureRun = {
       proceed: () => {
@@ -86,17 +76,16 @@ export class EraseUser {
       count: (client, table, changed) => erasures.count(client, erasure.id, table, changed),
     };
     try {
-      await claims.erase({ user, pseudonym: erasure.pseudonym }, campaigns, run);
+      await claims.erase(erasure, campaigns, run);
     } catch (error) {
-      if (error instanceof StillActive) throw activeIn([error.campaign]);
       if (!(error instanceof CameBack)) throw error;
       erasure.pseudonym = await erasures.renew(erasure.id);
     }
   }
 
-  async #elsewhere(user: UserId, { id, pseudonym }: Erasure, operator: SupportOperator, until: number): Promise<void> {
+  async #elsewhere({ id, user, pseudonym, actor }: OpenErasure, until: number): Promise<void> {
     const { rows, erasures, liftBan } = this.deps;
-    for (const ban of await rows.bansInForce(user)) await liftBan(ban, operator);
+    for (const ban of await rows.bansInForce(user)) await liftBan(ban, actor);
     for (const table of OTHER_TABLES) {
       for (;;) {
         if (performance.now() > until) throw new OutOfTime();
@@ -111,7 +100,7 @@ export class EraseUser {
   }
 
   /** Events that were written before carry the id. They are removed once they are in the stream. */
-  async #events(user: UserId, { id }: Erasure): Promise<void> {
+  async #events({ id, user }: OpenErasure): Promise<void> {
     const { rows, stream, erasures } = this.deps;
     const last = await rows.lastEvent();
     const giveUpAt = performance.now() + PUBLISH_WAIT_MS;
@@ -123,23 +112,15 @@ export class EraseUser {
     if (removed > 0) await erasures.count(rows.database, id, 'event_stream', removed);
   }
 
-  async #finish({ id }: Erasure, { name, requestId }: SupportOperator): Promise<ErasedRows> {
+  async #finish({ id, actor }: OpenErasure): Promise<void> {
     const { rows, erasures } = this.deps;
-    const counted = await rows.database.transaction(async (client) => {
+    await rows.database.transaction(async (client) => {
       const changed = await erasures.finish(client, id);
+      if (!changed) return;
       const after = { erasure_id: id, rows: changed };
-      if (changed)
-        await writeAudit(client, {
-          actor: name,
-          action: 'user.erase',
-          campaignId: null,
-          before: null,
-          after,
-          requestId,
-        });
-      return changed;
+      // The log has the request that asked for it, under this id.
+      await writeAudit(client, { actor, action: 'user.erase', campaignId: null, before: null, after, requestId: id });
     });
-    return counted ?? (await erasures.rowsOf(id));
   }
 }
 
@@ -149,12 +130,4 @@ function isAbout(user: UserId, json: string): boolean {
   if (!json.includes(`user_id":"${user}"`)) return false;
   const { data } = JSON.parse(json) as { data: Record<string, unknown> };
   return data.user_id === user || data.rejected_user_id === user;
-}
-
-function activeIn(campaigns: readonly ActiveCampaign[]): Problem {
-  const [first] = campaigns;
-  const product = first?.product_id;
-  const what =
-    first?.state === 'waiting' ? `waits in the line of ${product}` : `has an unfinished reservation of ${product}`;
-  return new Problem('user_active', `The user ${what}.`, { members: { campaigns } });
 }
