@@ -92,15 +92,16 @@ at \`0\`; a Redis that lost its data gets its events again. See \`examples/\`.
 **Webhooks** (\`POST /admin/webhooks\`): the CloudEvent as the body of a POST, signed by [Standard Webhooks](https://www.standardwebhooks.com)
 (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`, one signature a secret). Any 2xx within five seconds is an acceptance, 410
 disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an hour, for a day; then the endpoint is disabled.
-Redirects are not followed. The next event is sent when the one before it was accepted. The status decides: the body is not read, and
+Redirects are not followed. The next event is sent when the one before it was accepted or parked. The status decides: the body is not read, and
 a connection whose body goes on is closed.
 
 After a change of an endpoint (\`PATCH\`), its next delivery is tried at once. A response to a call that was under way then, to the old URL
 for example, neither fails nor disables the endpoint, and its event is sent again.
 
 An event that the endpoint rejects is parked with the later events of its reservation (or campaign), and the others go on. It is retried
-with the same delays; after a day it waits until an operator changes the endpoint in any way. Up to 20 reservations and 1,000
-events are parked for an endpoint. Without a response, and after a redirect, 401, 403, 404, 405, 429, 502, 503 or 504, all events wait; an event that
+with the same delays; after a day it waits until an operator changes the endpoint in any way. At most 1,000
+events are parked for an endpoint. After events of three different reservations in a row were rejected, all events wait until the endpoint accepts
+the third one. Without a response, and after a redirect, 401, 403, 404, 405, 429, 502, 503 or 504, all events wait; an event that
 gets such a status three times is parked. An endpoint that accepts nothing for a day is disabled.
 
 An endpoint receives the \`types\` and the \`campaigns\` that it names. \`campaigns\` takes product ids and ids of campaigns; responses

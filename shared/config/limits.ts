@@ -235,8 +235,6 @@ export const LIMITS = {
   /** Longest run; the next one continues. A worker that stops waits for the run. */
   webhookRunMs: 5_000,
   webhookBatch: 100,
-  /** Reservations (or campaigns) of one endpoint whose events are parked. With more, the endpoint itself is failing. */
-  webhookParkedSubjects: 20,
   /** Parked events of one endpoint. When there are more, its other events wait too. */
   webhookParkedEvents: 1_000,
   /** Delivered attempts, and as many failed ones, that are kept of each endpoint: about 300 bytes each. */

@@ -28,6 +28,16 @@ export class WebhookParking {
     return new Map(rows.map(({ subject, events }) => [subject, events]));
   }
 
+  /** How many subjects have failed for the first time since the endpoint accepted an event. */
+  async failedInARow(endpointId: string): Promise<number> {
+    const { rows } = await this.database.query<{ subjects: number }>(
+      `select count(*)::int as subjects from webhook_parked p join webhook_endpoints e using (endpoint_id)
+       where endpoint_id = $1 and p.failing_since > coalesce(e.last_delivered_at, '-infinity')`,
+      [endpointId],
+    );
+    return rows[0]?.subjects ?? 0;
+  }
+
   /** Parks an event that failed. @returns false when the run no longer holds the endpoint */
   async parkFailed(
     endpointId: string,

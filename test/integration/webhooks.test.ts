@@ -35,7 +35,6 @@ const LIMITS: DeliverLimits = {
   webhookLeaseMs: 120_000,
   webhookRunMs: 5_000,
   webhookBatch: 2,
-  webhookParkedSubjects: 3,
   webhookParkedEvents: 5,
 };
 
@@ -568,15 +567,51 @@ describe('a rejected event', () => {
     });
   });
 
-  it('is taken for a failing endpoint when events of too many reservations are rejected', async () => {
+  it('is the third in a row, and the endpoint waits as a whole until it accepts that one', async () => {
     const receiver = await startReceiver();
-    receiver.answer = () => 500;
     const endpoint = await subscribe(receiver.url);
-    await happen(6);
-    await deliverTo(endpoint.id, parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } }));
-    expect(receiver.received.length).toBe(LIMITS.webhookParkedSubjects + 1);
+    const ids = await happen(5);
+    const slow = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } });
+    receiver.answer = ({ id }) => (id === ids[2] ? 204 : 500);
+    await deliverTo(endpoint.id, slow);
+    // An accepted event between them: the next two are parked again.
+    expect(delivered(receiver)).toEqual(ids.map((id) => [id, id === ids[2] ? 204 : 500]));
+    expect(await read(endpoint)).toMatchObject({ attempts: 0, lastSeq: await outbox.lastSeq() });
+
+    const more = await happen(2);
+    await deliverTo(endpoint.id, slow);
+    expect(delivered(receiver).slice(5)).toEqual([[more[0], 500]]);
     expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: 'it responded with 500' });
     expect(await isDue(endpoint)).toBe(false);
+    const due = () => store.sql.query('update webhook_endpoints set next_attempt_at = now()');
+    await due();
+    await deliverTo(endpoint.id, slow);
+    expect(delivered(receiver).slice(6)).toEqual([[more[0], 500]]);
+    expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ events: 6, parked: 4 });
+
+    receiver.answer = () => 204;
+    await due();
+    await deliverTo(endpoint.id, slow);
+    expect(delivered(receiver).slice(7)).toEqual(more.map((id) => [id, 204]));
+    await hurry();
+    await deliverTo(endpoint.id, slow);
+    expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ events: 0, parked: 0 });
+    expect(new Set(receiver.accepted())).toEqual(new Set([...ids, ...more]));
+  });
+
+  it('makes the endpoint wait when the places of parked events are taken', async () => {
+    const receiver = await startReceiver();
+    const endpoint = await subscribe(receiver.url);
+    const ids = await happen(4);
+    receiver.answer = ({ id }) => (id === ids[1] ? 204 : 500);
+    const slow = { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 };
+    await deliverTo(endpoint.id, parts({ webhookRetry: slow, webhookParkedEvents: 1 }));
+    expect(delivered(receiver)).toEqual([
+      [ids[0], 500],
+      [ids[1], 204],
+      [ids[2], 500],
+    ]);
+    expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: 'it responded with 500' });
   });
 
   it('with 503 stops the endpoint twice, and is parked after the third attempt', async () => {

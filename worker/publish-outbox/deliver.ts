@@ -26,13 +26,14 @@ const GONE = 410;
 const OF_ENDPOINT: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 502, 503, 504]);
 /** If an endpoint responds so to one event as often as this, the event is parked, and another event is tried. */
 const ATTEMPTS_OF_ENDPOINT = 3;
+/** If an endpoint rejects events of as many subjects in a row, the failure is its own. */
+const SUBJECTS_IN_A_ROW = 3;
 
 export type DeliverLimits = PostLimits & {
   webhookRetry: RetryLimits;
   webhookLeaseMs: number;
   webhookRunMs: number;
   webhookBatch: number;
-  webhookParkedSubjects: number;
   webhookParkedEvents: number;
 };
 
@@ -57,8 +58,9 @@ type Run = DeliverDeps & { lease: string; connection: EndpointConnection; end: n
 /**
  * Sends one endpoint the events that it has not received, one after the other: first the retries of parked events that
  * are due, then replays and new events. An event that the endpoint rejects is parked with the later events of its
- * subject, and the run goes on with the others. If the endpoint itself fails, the run ends, and all events wait. The
- * position of the endpoint moves after each delivery. A crash in between delivers that one event again.
+ * subject, and the run goes on with the others. If the endpoint itself fails, or rejects events of three subjects in a
+ * row, the run ends, and all events wait. The position of the endpoint moves after each delivery. A crash in between
+ * delivers that one event again.
  * @returns whether the time of the run ended before everything was sent
  */
 export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<boolean> {
@@ -140,9 +142,9 @@ async function deliverOrPark(
   const { endpoints, parking, metrics, log, lease, limits } = run;
   const { subject, seq } = event;
   const behind = parked.get(subject);
+  const isFull = [...parked.values()].reduce((sum, events) => sum + events, 0) >= limits.webhookParkedEvents;
   if (behind !== undefined) {
-    const total = [...parked.values()].reduce((sum, events) => sum + events, 0);
-    if (total >= limits.webhookParkedEvents) {
+    if (isFull) {
       await endpoints.fail(endpoint.id, lease, 'too many events wait for failing ones', limits.webhookRetry);
       return null;
     }
@@ -152,7 +154,7 @@ async function deliverOrPark(
   }
   const result = await post(run, endpoint, event);
   if (result.delivered) return true;
-  const mayPark = parked.size < limits.webhookParkedSubjects;
+  const mayPark = !isFull && (await parking.failedInARow(endpoint.id)) + 1 < SUBJECTS_IN_A_ROW;
   if (await isEndpointFailing(run, endpoint, event, result, mayPark)) return null;
   const retry = limits.webhookRetry;
   if (!(await parking.parkFailed(endpoint.id, lease, { subject, seq }, String(result.error), retry))) {
@@ -182,7 +184,8 @@ async function post(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Pr
 
 /**
  * Records a failure that concerns the endpoint: no response, a response about the endpoint, or 410.
- * @param mayPark false = any failure concerns the endpoint, because too many subjects are parked
+ * @param mayPark false = any failure concerns the endpoint: events of other subjects failed just before, or too many
+ *   are parked
  * @returns false = the failure concerns the event alone; nothing was recorded
  */
 async function isEndpointFailing(
