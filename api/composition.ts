@@ -80,7 +80,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     [
       ...(await docsRoutes([...documented, ...ops], serviceVersion())),
       ...(await errorRoutes()),
-      await landingRoute(new CampaignsTable(core.database), config.development),
+      await landingRoute(new CampaignsTable(core.database), config),
     ],
     config.apiRole,
   );

@@ -24,7 +24,6 @@ const NOTE = '<!-- Made by `npm run docs`; do not edit. -->';
 /** Read by `npm start` alone (scripts/settings.mjs). */
 const START_ENVIRONMENT = [
   ['DATA_DIR', '.data', 'where `npm start` keeps its engines’ data and its generated secrets'],
-  ['DEMO', '1', '`0` = no demo campaigns'],
 ];
 
 const documents = {

@@ -66,6 +66,8 @@ export class Launcher {
       ...keys,
       PORT: String(settings.port),
       HOST: settings.host,
+      // The API shows keys only if they are ours.
+      DEMO: settings.withDemo && areOurs ? '1' : '0',
     };
     await refuseWrongConfig(this.#root, ownEnv);
     const { postgresUrl, redisUrl } = await this.#startEngines(settings, secrets);

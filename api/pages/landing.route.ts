@@ -1,3 +1,5 @@
+import type { Request } from 'express';
+import type { Config } from '../../shared/config/config.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { defineRoute } from '../http/define-route.js';
@@ -21,12 +23,18 @@ const LINKS = `<ul>
 <li><a href="/errors">Error codes</a></li>
 </ul>`;
 
+/** Request headers that a proxy adds. */
+const OF_PROXY = /^(?:via|forwarded|x-forwarded-.+|x-real-ip)$/;
+
 /**
  * GET /. In production a page that names the API. In development it also leads to the sales, to the operator's page
- * and to where the keys are; it never shows a key, because another page could read it over a name that resolves here.
+ * and to where the keys are. With DEMO it shows the keys to callers on this machine.
  */
-export async function landingRoute(campaigns: Pick<CampaignsTable, 'live'>, isDevelopment: boolean): Promise<Route> {
-  if (!isDevelopment) {
+export async function landingRoute(
+  campaigns: Pick<CampaignsTable, 'live'>,
+  config: Pick<Config, 'development' | 'showsKeys' | 'adminKeys' | 'serviceKeys'>,
+): Promise<Route> {
+  if (!config.development) {
     const page = await staticFile(HTML, plainPage('Doorbuster', `<p>Flash sales and coupons.</p>\n${LINKS}`));
     return staticRoute(about, ['text/html'], () => page);
   }
@@ -39,7 +47,8 @@ export async function landingRoute(campaigns: Pick<CampaignsTable, 'live'>, isDe
     errors: [],
   } as const satisfies RouteContract;
   return defineRoute<RouteContract>(contract, async (call) => {
-    const body = plainPage('Doorbuster runs here', developmentHtml(await salesHtml(campaigns)));
+    const keys = config.showsKeys && isFromThisMachine(call.req) ? keysHtml(config) : KEYS_HINT;
+    const body = plainPage('Doorbuster runs here', developmentHtml(await salesHtml(campaigns), keys));
     call.begin(200, [
       ...[...PAGE_HEADERS, 'Content-Type', HTML, 'Content-Length', String(body.length)],
       ...['Cache-Control', 'no-store', 'X-Request-Id', call.req.requestId],
@@ -48,15 +57,45 @@ export async function landingRoute(campaigns: Pick<CampaignsTable, 'live'>, isDe
   });
 }
 
-function developmentHtml(sales: string): string {
+/**
+ * Whether a request comes from a browser on this machine. The name in `Host` is checked because a page of another site
+ * could read this one over a name of its own that resolves to this machine. A proxy on this machine would let everyone
+ * in; one that adds no headers calls by HTTP/1.0, as nginx does unless it is configured.
+ */
+function isFromThisMachine({ socket, headers, httpVersion }: Request): boolean {
+  return (
+    /^(?:::1|(?:::ffff:)?127\.[\d.]+)$/.test(socket.remoteAddress ?? '') &&
+    /^(?:localhost|127\.0\.0\.1)(?::\d+)?$/i.test(headers.host ?? '') &&
+    httpVersion === '1.1' &&
+    !Object.keys(headers).some((name) => OF_PROXY.test(name))
+  );
+}
+
+const KEYS_HINT = `<p><code>npm start</code> printed the keys, and keeps them in <code>.data/secrets.json</code>
+(<code>DATA_DIR</code>):</p>
+<pre>node -p "JSON.parse(fs.readFileSync('.data/secrets.json')).ADMIN_API_KEYS.split(':')[1]"</pre>`;
+
+function keysHtml({ adminKeys, serviceKeys }: Pick<Config, 'adminKeys' | 'serviceKeys'>): string {
+  const row = (title: string, use: string, secret = '') =>
+    `<tr><td>${title}</td><td>${use}</td><td><code>${escapeHtml(secret)}</code></td></tr>`;
+  return `<table>
+${row('Admin key', 'for <a href="/admin">the operator’s page</a>', adminKeys[0]?.secret)}
+${row('Service key', 'for the shop’s server', serviceKeys[0]?.secret)}
+</table>
+<p>Only browsers on this machine see them, and only keys that <code>npm start</code> generated.</p>`;
+}
+
+function developmentHtml(sales: string, keys: string): string {
   return `<h2>Sales</h2>
 ${sales}
 <h2>Operators</h2>
-<p><a href="/admin">The operator’s page</a> asks for the admin key. <code>npm start</code> printed it, and keeps it in
-<code>.data/secrets.json</code> (<code>DATA_DIR</code>):</p>
-<pre>node -p "JSON.parse(fs.readFileSync('.data/secrets.json')).ADMIN_API_KEYS.split(':')[1]"</pre>
+<p><a href="/admin">The operator’s page</a> asks for the admin key.</p>
+<h2>Keys</h2>
+${keys}
 <h2>Developers</h2>
 ${LINKS}
+<p>Guides are in the folder <code>docs</code>: sell your first 100 units with <code>docs/start.md</code>, connect a shop with
+<code>docs/integrate.md</code>.</p>
 <p>Webhooks on this machine: <code>npm run webhooks:listen -- --test</code></p>
 <h2>State</h2>
 <p><a href="/readyz">Health</a> · <a href="/metrics">Metrics</a></p>`;

@@ -101,6 +101,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     workerPort: null,
     degradeAtPercent: 50,
     development: false,
+    showsKeys: false,
     kafka: null,
     oidc: null,
     push: null,

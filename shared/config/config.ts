@@ -78,6 +78,8 @@ export type Config = {
   webhookAllowPrivate: boolean;
   /** NODE_ENV=development, as `npm start` has it */
   development: boolean;
+  /** Whether `/` may show the keys to callers on this machine. */
+  showsKeys: boolean;
   /** null = events do not go to Kafka */
   kafka: KafkaConfig | null;
   payments: PaymentConfig;
@@ -232,6 +234,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     eventSource: e.EVENT_SOURCE,
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === undefined ? development : e.WEBHOOK_ALLOW_PRIVATE === '1',
     development,
+    showsKeys: development && e.DEMO === '1' && e.TRUST_PROXY === 0,
     kafka: kafkaOf(e),
     payments: paymentsOf(e),
     push: pushOf(e, development),

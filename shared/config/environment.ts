@@ -200,6 +200,13 @@ export const ENVIRONMENT = {
       '`1` = webhooks may go to private addresses, as they may with `NODE_ENV=development` if this is unset. Operators can then ' +
         'reach every host of the network',
     ),
+  DEMO: z
+    .enum(['0', '1'])
+    .optional()
+    .describe(
+      '`0` = no demo campaigns; unset: 1 under `npm start`, else 0. With 1, `/` shows keys that `npm start` generated to browsers on ' +
+        'this machine',
+    ),
   ...KAFKA_ENVIRONMENT,
   ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
     .default(30)
