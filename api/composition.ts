@@ -79,7 +79,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const docs = routesOfRole(
     [
       ...(await docsRoutes([...documented, ...ops], serviceVersion())),
-      ...(await errorRoutes()),
+      ...(await errorRoutes([...documented, ...ops])),
       await landingRoute(new CampaignsTable(core.database), config),
     ],
     config.apiRole,

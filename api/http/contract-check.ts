@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
+import { PROBLEM_TYPE } from './problem-schema.js';
 import { type Inspector, inspectResponses, type Outgoing } from './respond.js';
 import { type Answer, errorsOf, HEADERS_OF_ERRORS, RESPONSE_HEADERS, type RouteContract } from './route.js';
 
@@ -26,7 +27,7 @@ export function breachOf(contract: RouteContract | null, { status, fields, text 
   const headers = headersIn(fields);
   const type = headers.get('content-type')?.split(';')[0];
   if (!headers.has('x-request-id')) return 'X-Request-Id is missing';
-  if (type === 'application/problem+json') return problemBreach(contract, status, headers, JSON.parse(String(text)));
+  if (type === PROBLEM_TYPE && status >= 400) return problemBreach(contract, status, headers, JSON.parse(String(text)));
   if (!contract) return null;
   const answer = contract.answers[status];
   if (!answer) return 'the contract has no such status';
@@ -113,6 +114,6 @@ function internalError(req: IncomingMessage, { fields }: Outgoing, breach: strin
   const instance = `urn:doorbuster:request:${id}`;
   const detail = 'The response does not match the contract of its route.';
   const text = JSON.stringify({ type, title, status, detail, instance, code: 'internal_error', breach });
-  const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(text))];
+  const head = ['Content-Type', PROBLEM_TYPE, 'Content-Length', String(Buffer.byteLength(text))];
   return { status, fields: [...head, 'X-Request-Id', id], text };
 }

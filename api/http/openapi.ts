@@ -4,7 +4,7 @@ import { cloudEventSchema, DOCUMENTED_EVENTS, type DocumentedType } from '../../
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
 import { Examples, type JsonSchema } from './examples.js';
 import { addComponents, headerReference } from './openapi-components.js';
-import { problemSchema } from './problem-schema.js';
+import { PROBLEM_TYPE, problemSchema } from './problem-schema.js';
 import {
   type Answer,
   type Caller,
@@ -80,7 +80,7 @@ function pathOf(contract: RouteContract): PathConfig {
     responses[status] = {
       description: description === undefined ? meanings : `${description} ${meanings}`,
       headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[Number(status)]) },
-      content: { ...content, 'application/problem+json': { schema: problemSchema, examples } },
+      content: { ...content, [PROBLEM_TYPE]: { schema: problemSchema, examples } },
     };
   }
   return {

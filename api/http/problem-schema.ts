@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { ROLES } from '../../shared/domain/role.js';
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
 
+export const PROBLEM_TYPE = 'application/problem+json';
+
 /** The problem document (RFC 9457) with its extensions, as the OpenAPI document describes it. */
 export const problemSchema = z
   .object({

@@ -131,9 +131,8 @@ test('every error code that is thrown stands in the catalogue, and every one of 
 test('nobody but the catalogue makes error codes or catches problems to answer them differently', () => {
   expect(filesWith(/\bclass\s+\w+\s+extends\s+Problem\b/)).toEqual([]);
   expect(filesWith(/application\/problem\+json/)).toEqual([
-    'api/http/contract-check.ts',
     'api/http/fast-reject.ts',
-    'api/http/openapi.ts',
+    'api/http/problem-schema.ts',
     'api/http/problem.ts',
     'api/http/raw-response.ts',
     // The worker has no edge of HTTP; two paths for probes.

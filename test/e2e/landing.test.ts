@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect, test } from '@jest/globals';
+import { problemSchema } from '../../api/http/problem-schema.js';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
 import { Operator, send } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
@@ -12,21 +13,33 @@ const page = async (url: string, accept = 'text/html') => {
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
 };
 
-test('the page of an error code says what it means and what to do; JSON by Accept', async () => {
+test('the page of an error code says what it means and what to do; a problem document by Accept', async () => {
   const refused = await operator.call('GET', '/admin/campaigns/none');
   const code = String(new URL(refused.body.type).pathname);
   expect(code).toBe('/errors/campaign_not_found');
   const shown = await page(service.url + code);
   expect([shown.status, shown.type]).toEqual([200, 'text/html; charset=utf-8']);
   expect(shown.text).toContain('There is no such campaign.');
-  const json = await page(service.url + code, 'application/json');
+  expect(shown.text).toContain('<code>POST /flash-sale/checkout</code>');
+  expect(shown.text).toContain('There is no such sale. Check the address.');
+  expect(shown.text).toContain('&quot;code&quot;: &quot;campaign_not_found&quot;');
   const { status, title, remedy } = ERRORS.campaign_not_found;
-  expect([json.type, JSON.parse(json.text)]).toEqual([
-    'application/json; charset=utf-8',
-    { data: { code: 'campaign_not_found', type: refused.body.type, status, title, remedy } },
-  ]);
+  for (const accept of ['application/problem+json', 'application/json', '*/*']) {
+    const json = await page(service.url + code, accept);
+    expect([json.status, json.type]).toEqual([200, 'application/problem+json']);
+    expect(problemSchema.parse(JSON.parse(json.text))).toMatchObject({
+      ...{ type: refused.body.type, title, status, code: 'campaign_not_found' },
+      ...{ detail: remedy, instance: '/errors/campaign_not_found' },
+    });
+  }
   const list = await page(`${service.url}/errors`);
-  for (const each of ERROR_CODES) expect(list.text).toContain(`href="/errors/${each}"`);
+  for (const each of ERROR_CODES) {
+    expect(list.text).toContain(`href="/errors/${each}"`);
+    expect([each, (await page(`${service.url}/errors/${each}`)).text.includes('<th scope="row">Retry</th>')]).toEqual([
+      each,
+      true,
+    ]);
+  }
   expect(list.text).not.toContain('`');
   expect((await send(`${service.url}/errors/none`)).body.code).toBe('not_found');
 });
