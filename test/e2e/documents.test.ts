@@ -1,18 +1,20 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
+import { Operator, Shopper } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
-import { startService } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, startService } from '../harness/service.js';
 
 /** The commands of the documents, run as a reader pastes them: with addresses and keys of a service of this test. */
 const STRIPE_SECRET = 'whsec_a-stand-in-for-stripe';
 const service = await startService({ STRIPE_WEBHOOK_SECRETS: STRIPE_SECRET, WEBHOOK_ALLOW_PRIVATE: '1' });
 const [shopPort, paymentPort] = [await freePort(), await freePort()];
-const secrets = join(String(process.env.DOORBUSTER_TEST_DIR), 'documents-secrets.json');
+const temporary = (name: string) => join(String(process.env.DOORBUSTER_TEST_DIR), `documents-${name}`);
+const secrets = temporary('secrets.json');
 writeFileSync(secrets, JSON.stringify(service.env));
 
 /** @returns the blocks of code of a document, in order */
@@ -100,4 +102,104 @@ test('the commands of docs/integrate.md print what it shows, and create a webhoo
   const printed = (await paste(commands.join('\n'))).split('\n');
   expect(lasting(printed.slice(0, 4).join('\n'))).toBe(lasting(String(shown[0]).trimEnd()));
   expect(printed[4]).toMatch(/^\{"data":\{.*"secrets":\["whsec_/);
+});
+
+/** Statuses of the calls in the n-th blocks of a document that call the API. */
+async function statusesOf(path: string, variables: Record<string, string>, changes: [string, string][][]) {
+  const calls = blocksOf(path).filter(({ code }) => code.startsWith('curl '));
+  expect([path, calls.length]).toEqual([path, changes.length]);
+  const assigned = Object.entries(variables).map(([name, value]) => `${name}='${value}'`);
+  const printed: string[] = [];
+  for (const [i, { code }] of calls.entries()) {
+    const changed = (changes[i] ?? []).reduce((text, [from, to]) => text.replaceAll(from, to), code);
+    const calling = changed.replaceAll(/^curl/gm, 'curl -s -w "\\nstatus %{http_code}\\n"');
+    printed.push(await paste([...assigned, calling].join('\n')));
+  }
+  return [...printed.join('').matchAll(/^status (\d+)$/gm)].map(([, status]) => Number(status));
+}
+
+test('the calls in the documents of one subject succeed', async () => {
+  const operator = new Operator(service.url);
+  const [api, admin] = [service.url, ADMIN_SECRET];
+  const product = await operator.openCampaign({ total_limit: 10, hold_seconds: 60, max_qty: 3, per_user_limit: 3 });
+  const order = async () => String((await new Shopper(service.url, product).checkout({ qty: 3 })).data.order_id);
+  const [paid, held] = [await order(), await order()];
+  const of = (id: string): [string, string][] => [
+    ['ord_0190…', id],
+    ['pi_3N…', 'pi_3N1'],
+  ];
+  const payments = { api, service_key: SERVICE_SECRET };
+  expect(await statusesOf('docs/payments.md', payments, [of(paid), of(held), of(paid)])).toEqual([200, 200, 200]);
+  expect(await statusesOf('docs/sale-page.md', { api, product, admin_key: admin }, [[]])).toEqual([200]);
+  expect(await statusesOf('docs/team.md', { URL: api, ADMIN_KEY: admin }, [[]])).toEqual([201]);
+  const file = temporary('codes.csv');
+  writeFileSync(file, 'code,user_id\nSUMMER-0001,ann\n');
+  const { data } = await operator.call('POST', '/admin/campaigns', {
+    ...{ product_id: `codes-of-${product}`, name: 'Codes', type: 'unique', total_limit: 1_000 },
+  });
+  const fewer: [string, string][] = [
+    ['100000', '100'],
+    ['codes.csv', file],
+  ];
+  expect(await statusesOf('docs/codes.md', { api, admin, product: String(data.product_id) }, [fewer])).toEqual([
+    202, 202,
+  ]);
+});
+
+test('the commands for plans, partitions and keys of notifications succeed', async () => {
+  const block = (path: string, command: string) =>
+    String(blocksOf(path).find(({ code }) => code.startsWith(command))?.code);
+  const isQuick = (line: string) => !/--measure|--costs/.test(line);
+  const plans = ['docs/planning.md', 'docs/deployment.md'].map((path) => block(path, 'npm run plan'));
+  const lines = plans.join('').split('\n').filter(isQuick);
+  expect(lines.filter(Boolean).length).toBeGreaterThan(2);
+  await new Operator(service.url).openCampaign({ product_id: 'flash-phone-2026', total_limit: 5 });
+  const partitions = block('docs/postgres.md', 'npm run partitions').split('\n');
+  // Only campaigns that are over lose their partition.
+  const kept = partitions.filter((line) => !line.includes(' drop '));
+  const env = temporary('env');
+  const keys = block('docs/push.md', 'npm run --silent push:keys').replace('>> .env', `>> ${env}`);
+  const printed = await paste(['set -e', ...lines, ...kept, keys, 'echo all done'].join('\n'));
+  expect(printed).toMatch(/\nall done\n$/);
+  expect(readFileSync(env, 'utf8')).toMatch(/^VAPID_PRIVATE_KEY=./m);
+});
+
+/** Commands without `--help`, with the file that reads their options. */
+const OPTIONS_IN: Record<string, string> = { test: 'scripts/test.mjs', 'start:api': 'api/main.ts' };
+
+test('each npm command in the documents exists, with the options and scenarios that it is given', async () => {
+  const { scripts } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8'));
+  const folders = ['.', 'docs', 'client', 'server', 'examples', 'lua', 'deploy'];
+  const paths = folders.flatMap((folder) =>
+    readdirSync(join(projectRoot(), folder))
+      .filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')
+      .map((name) => join(folder, name)),
+  );
+  const COMMAND = /\bnpm (?:run (?:--silent )?([\w:-]+)|(start|test)\b)(?: -- ([^`|;&#\n)]*))?/g;
+  const commands = paths.flatMap((path) => {
+    const text = readFileSync(join(projectRoot(), path), 'utf8');
+    const code = [...text.matchAll(/^ *```\w*\n[\s\S]*?^ *```$|`[^`\n]+`/gm)].map(([found]) => found).join('\n');
+    return [...code.matchAll(COMMAND)].map(([, run, short, args = '']) => ({ path, name: String(run ?? short), args }));
+  });
+  expect(commands.length).toBeGreaterThan(100);
+  const helpOf = (name: string) => {
+    const file = OPTIONS_IN[name];
+    if (file) return readFileSync(join(projectRoot(), file), 'utf8');
+    return paste(
+      `npm run --silent ${name} -- --help; ${name === 'loadtest' ? 'npm run --silent loadtest -- --list' : ''}`,
+    );
+  };
+  const helps = new Map<string, string>();
+  const wrong: string[] = [];
+  for (const { path, name, args } of commands) {
+    if (!Object.hasOwn(scripts, name)) wrong.push(`${path}: npm run ${name}`);
+    const options = [...args.matchAll(/--(?!help)[a-z][\w-]*/g)].map(([option]) => option);
+    const [scenario = ''] = name === 'loadtest' || name === 'bench' ? args.split(' ') : [];
+    const given = /^[a-z]/.test(scenario) ? [...options, scenario] : options;
+    if (given.length === 0) continue;
+    const help = helps.get(name) ?? (await helpOf(name));
+    helps.set(name, help);
+    wrong.push(...given.filter((word) => !help.includes(word)).map((word) => `${path}: npm run ${name} -- ${word}`));
+  }
+  expect(wrong).toEqual([]);
 });
