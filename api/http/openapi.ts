@@ -31,7 +31,7 @@ type Operation = { requestBody?: { content: Content }; responses?: Record<string
 type Document = {
   paths?: Record<string, Record<string, Operation>>;
   webhooks?: Record<string, Record<string, Operation>>;
-  components?: { schemas?: Record<string, JsonSchema> };
+  components?: { schemas?: Record<string, JsonSchema>; headers?: Record<string, object> };
 };
 
 /**
@@ -41,7 +41,9 @@ type Document = {
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const registry = new OpenAPIRegistry();
   addComponents(registry);
-  for (const { contract } of routes) registry.registerPath(pathOf(contract));
+  // A path with a slash at the end is another spelling of the one without.
+  const paths = routes.map(({ contract }) => contract).filter(({ path }) => path === '/' || !path.endsWith('/'));
+  for (const contract of paths) registry.registerPath(pathOf(contract));
   for (const type of Object.keys(DOCUMENTED_EVENTS) as DocumentedType[]) registry.registerWebhook(webhookOf(type));
   const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
@@ -56,6 +58,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
   });
   addExamples(document as unknown as Document);
+  removeUnusedHeaders(document as unknown as Document);
   return document;
 }
 
@@ -114,6 +117,7 @@ function webhookOf(type: DocumentedType): PathConfig {
     summary: DOCUMENTED_EVENTS[type].meaning,
     description: 'Signed by Standard Webhooks. See docs/events.md.',
     tags: ['admin'],
+    security: [],
     request: { headers, body: { required: true, content } },
     responses: {
       204: { description: 'The event is accepted. Any 2xx is.' },
@@ -172,6 +176,12 @@ function addExamples({ paths = {}, webhooks = {}, components = {} }: Document): 
       }
     }
   }
+}
+
+/** Removes headers of components to which no response refers. */
+function removeUnusedHeaders({ paths, components: { headers = {} } = {} }: Document): void {
+  const text = JSON.stringify(paths);
+  for (const name of Object.keys(headers)) if (!text.includes(`"#/components/headers/${name}"`)) delete headers[name];
 }
 
 /** `campaign.line_closed.v1` → `CampaignLineClosedV1` */

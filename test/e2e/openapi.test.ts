@@ -62,6 +62,15 @@ test('each operation has a name for generators, a tag that is described, and a s
   expect(webhooks.map(({ path }) => path)).toEqual(Object.keys(DOCUMENTED_EVENTS));
 });
 
+test('a linter finds each path once, whom each operation asks for credentials, and no header that is not used', () => {
+  expect(Object.keys(document.paths).filter((path) => path !== '/' && path.endsWith('/'))).toEqual([]);
+  for (const { name, operation } of [...operations, ...webhooks])
+    expect([name, Array.isArray(operation.security)]).toEqual([name, true]);
+  const text = JSON.stringify(document);
+  const isUsed = (name: string) => text.includes(`"#/components/headers/${name}"`);
+  expect(Object.keys(document.components.headers).filter((name) => !isUsed(name))).toEqual([]);
+});
+
 test('every reference leads somewhere, and the document of problems is there once', () => {
   const text = JSON.stringify(document);
   const references = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => String(path));
