@@ -37,16 +37,15 @@ export const holderReleaseBody = z.object({ reservation_id: reservationId, reaso
 export const extendBody = z.strictObject(reservation).superRefine(namedOnce);
 export const refundBody = z.strictObject({ ...reservation, keep }).superRefine(namedOnce);
 
-const ofOrder = z
-  .object({
-    order_id: z.string(),
-    reservations: z.array(
-      z
-        .looseObject({ reservation_id: z.uuid(), status: z.string() })
-        .describe('and what the call returns for one: `already_paid_by`, `reacquired`, `qty`, `pay_before`'),
-    ),
-  })
-  .describe('the order has several reservations, each of which was decided by itself');
+// Named, because some generators give both no name of their own within the alternatives of a response.
+const decidedReservation = z.looseObject({ reservation_id: z.uuid(), status: z.string() }).meta({
+  id: 'DecidedReservation',
+  description: 'and what the call returns for one: `already_paid_by`, `reacquired`, `qty`, `pay_before`',
+});
+const ofOrder = z.object({ order_id: z.string(), reservations: z.array(decidedReservation) }).meta({
+  id: 'DecidedOrder',
+  description: 'the order has several reservations, each of which was decided by itself',
+});
 
 const COMMON = [
   'invalid_request',
