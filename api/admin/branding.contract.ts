@@ -4,7 +4,7 @@ import { en } from '../../shared/sale-page/texts.js';
 import { amount, currency, note, storable } from '../http/fields.js';
 
 const MAX_TEXT = 400;
-const MAX_DESCRIPTION = 1_000;
+const MAX_DESCRIPTION = 500;
 const MAX_LANGUAGES = 12;
 /** Characters that would break out of an attribute or the content security policy are not in a URL, but in a text. */
 const isWebUrl = (text: string, origin: RegExp): boolean =>

@@ -109,6 +109,13 @@ export class TermsChanged extends Error {
 /** Maximum of `Retry-After` before the opening. Clients use `starts_at` for a countdown. */
 const OPENING_RETRY_MAX_SECONDS = 3_600;
 
+/** The refusal before the opening. @param nowMs by the clock of Redis */
+export const notStarted = (startsAtMs: number, nowMs: number): Problem<'campaign_not_started'> =>
+  new Problem('campaign_not_started', 'The sale opens at `starts_at`.', {
+    members: { starts_at: timeOrNull(startsAtMs) },
+    retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, Math.max(1, (startsAtMs - nowMs) / 1000)),
+  });
+
 type Promised = 'reserved' | 'queued' | 'waiting' | 'replayed';
 
 /** Claims a unit for a user by one atomic decision in Redis. Checkout and coupons both use it. */
@@ -311,10 +318,7 @@ export class Claim {
       case 'journal_full':
         return unavailable();
       case 'not_started':
-        return new Problem('campaign_not_started', 'The sale opens at `starts_at`.', {
-          members: { starts_at: timeOrNull(outcome.startsAtMs) },
-          retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, (outcome.startsAtMs - outcome.nowMs) / 1000),
-        });
+        return notStarted(outcome.startsAtMs, outcome.nowMs);
       case 'qty_above_max':
         return invalidFields({ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` });
       case 'not_combinable':

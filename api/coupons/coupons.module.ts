@@ -68,7 +68,7 @@ export function couponsModule(
       // Redemptions feed it where one process serves both.
       checkRate: config.apiRole === 'read' ? attemptRate : null,
       validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
-      validation: new Validation(sales),
+      validation: new Validation(sales, () => clock.nowMs()),
       shopper,
     }),
     redeemRoute({

@@ -5,11 +5,11 @@ import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking.js';
-import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { CheckRedeemableOutcome } from '../../shared/sale/scripts/checkout.js';
+import { notStarted } from '../claim/claim.js';
 import type { Identity } from '../guards/auth/shopper-identity.js';
 import { assertByCode, type IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
@@ -26,7 +26,10 @@ const FEW_PART = 0.1;
 
 /** Computes what a code currently gives its user. It reserves nothing. */
 export class Validation {
-  constructor(readonly sales: Sales) {}
+  constructor(
+    readonly sales: Sales,
+    readonly nowMs: () => number,
+  ) {}
 
   /** Checks one code. @throws Problem if it could not be redeemed now */
   async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
@@ -90,7 +93,7 @@ export class Validation {
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
       throw new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
     }
-    if (outcome.kind !== 'usable') throw refusalOf(outcome);
+    if (outcome.kind !== 'usable') throw refusalOf(outcome, this.nowMs());
     const mayBeElsewhere = outcome.free === 0 && outcome.total !== -1 && this.sales.map.bucketsOf(issued.product) > 1;
     return mayBeElsewhere ? this.#freeInAllBuckets(issued.product, outcome) : outcome;
   }
@@ -104,7 +107,7 @@ export class Validation {
     if (state?.hasLine !== false) return own;
     const stock = await this.sales.stock(product);
     if (!stock || stock.free === null || stock.total === null) return own;
-    if (stock.free <= 0) throw refusalOf({ kind: 'sold_out' });
+    if (stock.free <= 0) throw refusalOf({ kind: 'sold_out' }, this.nowMs());
     return { free: stock.free, total: stock.total };
   }
 }
@@ -135,7 +138,10 @@ function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'f
   return free <= Math.max(FEW_UNITS, total * FEW_PART) ? 'few' : 'plenty';
 }
 
-function refusalOf(outcome: Exclude<CheckRedeemableOutcome, { kind: 'usable' }>): Problem<ValidationRefusal> {
+function refusalOf(
+  outcome: Exclude<CheckRedeemableOutcome, { kind: 'usable' }>,
+  nowMs: number,
+): Problem<ValidationRefusal> {
   switch (outcome.kind) {
     case 'not_found':
       return new Problem('code_not_found', 'The campaign of this code is not published.');
@@ -144,9 +150,7 @@ function refusalOf(outcome: Exclude<CheckRedeemableOutcome, { kind: 'usable' }>)
     case 'ended':
       return new Problem('campaign_ended', 'The campaign has ended.');
     case 'not_started':
-      return new Problem('campaign_not_started', 'The campaign opens at `starts_at`.', {
-        members: { starts_at: timeOrNull(outcome.startsAtMs) },
-      });
+      return notStarted(outcome.startsAtMs, nowMs);
     case 'limit_reached':
       return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
     case 'code_used':

@@ -82,10 +82,10 @@ export class RedemptionFinder {
   /** @returns null = nothing can match. @throws Problem 400 */
   async #filterOf(query: SearchQuery, campaign: StoredCampaign | null): Promise<RedemptionFilter | null> {
     const { user_id, order_id, payment_ref, reservation_id, code, product_id, status, from, to } = query;
-    if (!(user_id ?? order_id ?? payment_ref ?? reservation_id ?? code ?? product_id))
+    if (!(user_id ?? order_id ?? payment_ref ?? reservation_id ?? code ?? product_id ?? status ?? from ?? to))
       throw invalidFields({
         pointer: '#/',
-        detail: 'needs one of user_id, order_id, payment_ref, reservation_id, code and product_id',
+        detail: 'needs one of user_id, order_id, payment_ref, reservation_id, code, product_id, status, from and to',
       });
     const parsed = reservation_id === undefined ? null : parseReservationId(reservation_id);
     if (reservation_id !== undefined && parsed === null) return null;

@@ -78,9 +78,8 @@ export const searchContract = {
   path: '/admin/redemptions',
   summary: 'Find redemptions of all campaigns',
   description:
-    'Newest first. At least one of `user_id`, `order_id`, `payment_ref`, `reservation_id`, `code` and `product_id` is needed. ' +
-    'With `product_id` alone a page reads at most 20,000 rows, so it may have fewer rows than `limit` and still have a ' +
-    '`next_cursor`. A promise of the last second is found by user, reservation, or an order id that was made here. ' +
+    'Newest first. At least one field is needed. With `product_id`, `status`, `from` and `to` alone a page reads at most 20,000 ' +
+    'rows, so it may have fewer rows than `limit` and still have a `next_cursor`. A promise of the last second is found by user, reservation, or an order id that was made here. ' +
     '`places` has the places in line of `user_id`, on the first page.',
   tag: 'admin',
   caller: 'admin',

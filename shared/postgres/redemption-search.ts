@@ -1,5 +1,5 @@
 import { campaignOfNumber } from '../domain/buckets.js';
-import { type CampaignId, type CampaignNo, campaignNoOf, reservationOfOrder } from '../domain/ids.js';
+import { type CampaignId, type CampaignNo, campaignNoOf, firstIdAt, reservationOfOrder } from '../domain/ids.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database } from './pool.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow } from './redemptions.js';
@@ -37,6 +37,8 @@ export type FoundPage = { rows: FoundRedemption[]; last: string | null };
 
 /** Rows of a campaign that one page reads at most, when no index finds those that match. It takes some 50 ms. */
 export const SCANNED_ROWS = 20_000;
+/** Processes that make ids may be ahead of the clock of the reservations by this. */
+const CLOCK_DIFFERENCE_MS = 3_600_000;
 
 const COLUMNS = `${REDEMPTION_COLUMNS.map((name) => `r.${name}`).join(', ')}, r.campaign_id, r.line_no, r.reacquired, r.metadata, r.reduced_at,
   c.product_id, c.name as campaign_name, k.code`;
@@ -50,7 +52,7 @@ export class RedemptionSearch {
 
   /**
    * Finds a page of redemptions. The most selective field chooses the index; the others filter what it finds.
-   * @param filter has at least one of reservation, order, payment, user or campaign; a code number needs the campaign
+   * @param filter a code number needs the campaign
    * @param before `last` of the page before
    * @throws EngineUnavailable
    */
@@ -84,16 +86,22 @@ export class RedemptionSearch {
   }
 
   /**
-   * Reads the newest rows of a campaign. A page may have fewer rows than `limit`, even none, and not be the last one.
+   * Reads the newest rows of a campaign, or of all. A page may have fewer rows than `limit`, even none, and not be the
+   * last one.
    */
   async #scan(filter: RedemptionFilter, limit: number, before: string | null): Promise<FoundPage> {
-    const values: unknown[] = [filter.campaignId, before, SCANNED_ROWS];
+    const { campaignId, to } = filter;
+    // An id is made before its reservation, so later ids are of later reservations.
+    const first = to === null ? null : firstIdAt(to.getTime() + CLOCK_DIFFERENCE_MS);
+    const ids = [before, first].filter((id) => id !== null).sort();
+    const values: unknown[] = [ids[0] ?? null, SCANNED_ROWS];
     const bind = (value: unknown): string => `$${values.push(value)}`;
+    const ofCampaign = campaignId === null ? '' : `and campaign_id = ${bind(campaignId)}`;
     const matches = conditionsOf({ ...filter, campaignId: null }, bind);
     const { rows } = await this.database.query<FoundRedemption & { scanned: number; oldest: string }>(
       `with scanned as materialized (
-         select * from redemptions where campaign_id = $1 and ($2::uuid is null or redemption_id < $2::uuid)
-         order by redemption_id desc limit $3
+         select * from redemptions where ($1::uuid is null or redemption_id < $1::uuid) ${ofCampaign}
+         order by redemption_id desc limit $2
        ), summary as (
          select count(*)::int as scanned, (select redemption_id from scanned order by redemption_id limit 1) as oldest
          from scanned
@@ -115,7 +123,7 @@ export class RedemptionSearch {
   }
 }
 
-/** A subquery with the columns of `redemptions` that uses an index; null = only the campaign is known. */
+/** A subquery with the columns of `redemptions` that uses an index; null = only the campaign is known, or nothing. */
 function sourceOf(filter: RedemptionFilter, bind: (value: unknown) => string): string | null {
   const { reservationId, orderId, paymentRef, userId, codeNo, campaignId } = filter;
   if (reservationId !== null)

@@ -145,6 +145,12 @@ describe('redeeming', () => {
     const coming = await openShared({ starts_at: '2031-01-01T00:00:00Z' });
     const early = await redeem(coming.code);
     expectProblem(early, 409, 'campaign_not_started');
+    const asked = await send(`${service.url}/coupons/validate`, {
+      method: 'POST',
+      json: { code: coming.code, user_id: 'ann' },
+    });
+    // Not before an hour, with a random part.
+    for (const { headers } of [early, asked]) expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(3_600);
     expect(early.body.starts_at).toBe('2031-01-01T00:00:00.000Z');
     const empty = await openShared({ total_limit: 0 });
     expectProblem(await redeem(empty.code), 410, 'sold_out');

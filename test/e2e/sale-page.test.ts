@@ -340,11 +340,12 @@ inBrowser('the page of a sale', () => {
     const startMs = Date.now() + 1_000;
     // A seventh of these had two keys while they were kept in localStorage alone.
     const keys = `(async () => {
-      const { KeptAttempt, defaultStore } = await import('/assets/client/attempt.js');
+      const { KeptAttempt, defaultStore, randomId } = await import('/assets/client/attempt.js');
       const keys = [];
       for (let i = 0; i < 100; i += 1) {
         while (Date.now() < ${startMs} + 20 * i) await new Promise((resolve) => setTimeout(resolve, 0));
-        keys.push((await new KeptAttempt(defaultStore(), 'product-' + i, 'user').claim(1)).key);
+        const attempt = { key: randomId(), qty: 1 };
+        keys.push((await new KeptAttempt(defaultStore(), 'product-' + i, 'user').claim(attempt)).key);
       }
       return keys.join(' ');
     })()`;

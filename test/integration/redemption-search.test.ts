@@ -150,6 +150,15 @@ test('a page of a campaign by status reads a bounded number of rows, and the nex
   expect(seen).toEqual([...new Set(seen)].sort().reverse());
 });
 
+test('a page of all campaigns by status and time reads a bounded number of rows', async () => {
+  const filter = { ...NOTHING, status: 'released' as const, to: new Date(Date.now() - 5_000) };
+  const { rows } = await readsOf((database) => new RedemptionSearch(database).page(filter, 5, null));
+  expect(rows).toBeLessThanOrEqual(2 * SCANNED_ROWS);
+  const page = await search.page(filter, 5, null);
+  expect(page.rows).toHaveLength(5);
+  expect(new Set(page.rows.map(({ campaign_id }) => campaign_id)).size).toBeGreaterThan(1);
+});
+
 test('a page that finds nothing in the rows that it may read says where the next one begins', async () => {
   const { rows } = await sql.query(
     `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
