@@ -25,6 +25,7 @@ export function checkoutModule(
         1: proofOfWork(attestation.challenges),
         2: platformAttested(attestation.platform),
       }),
+      devices: attestation.devices,
       policies,
       blocklist,
       tokenSurge: new TokenSurge(policies, attemptRate, {
@@ -40,6 +41,7 @@ export function checkoutModule(
       loadShedder,
       checkout: new Checkout(claim, codeTexts, terms, payLinks),
       attestation: attestation.tokens,
+      devices: attestation.devices,
       blocklist,
       riskGate,
       policies,

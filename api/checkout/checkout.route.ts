@@ -14,7 +14,7 @@ import type { RiskGateRequest } from '../guards/abuse/risk-request.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
-import { deviceOf, provenDevice, type RequestDevice } from '../guards/caller/fingerprint.js';
+import type { DerivedDevices, RequestDevice } from '../guards/caller/fingerprint.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { type Call, defineRoute } from '../http/define-route.js';
@@ -30,6 +30,7 @@ export type CheckoutRouteDeps = {
   loadShedder: LoadShedder;
   checkout: Checkout;
   attestation: Attestation;
+  devices: DerivedDevices;
   blocklist: BlocklistGuard;
   riskGate: RiskGate;
   policies: PolicyCache;
@@ -44,8 +45,7 @@ export type CheckoutRouteDeps = {
  * Redis; then one script decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
-  const { loadShedder, checkout, attestation, blocklist, riskGate, policies, attemptRate, shopper, metrics, log } =
-    deps;
+  const { loadShedder, checkout, blocklist, riskGate, policies, attemptRate, shopper, metrics, log } = deps;
   const sendClaim = claimSender(checkout.limits);
   return defineRoute(checkoutContract, async (call) => {
     const { req } = call;
@@ -65,7 +65,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
         return;
       }
       const source = idempotencyKey(req, body.idempotency_key);
-      const attested = attest(call, body, attestation);
+      const attested = attest(call, body, deps);
       if (body.device_fp === undefined) blocklist.bans.admit({ device: attested.device.bound });
       const identity = await shopper.identify(req, body.user_id);
       assertProofFor(identity, body.product_id);
@@ -126,8 +126,12 @@ type Attested = {
  * Verifies the device token if there is one. The script refuses a missing token in a campaign that requires one.
  * @throws Problem 401
  */
-function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attestation: Attestation): Attested {
-  const device = deviceOf(call.req, body.device_fp, body.user_id);
+function attest(
+  call: Call<typeof checkoutContract>,
+  body: CheckoutBody,
+  { attestation, devices }: Pick<CheckoutRouteDeps, 'attestation' | 'devices'>,
+): Attested {
+  const device = devices.of(call.req, body.device_fp, body.user_id, body.attestation);
   if (body.attestation === undefined) return { device, known: device.named, genuine: null };
   const genuine =
     body.expires_at === undefined
@@ -153,7 +157,7 @@ function requestOf(
     token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
     device: attested.known,
     proven: identity.proven,
-    holderDevice: provenDevice(attested.device.named, attested.genuine !== null),
+    holderDevice: attested.genuine && attested.device.named,
     counted: attested.device.counted,
     network: networkOf(req),
     trace: req.trace,

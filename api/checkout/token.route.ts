@@ -1,5 +1,4 @@
 import { TOKEN_LIFE_MS } from '../../shared/domain/device-token.js';
-import type { DeviceId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
@@ -7,7 +6,7 @@ import type { TokenSurge } from '../guards/abuse/token-surge.js';
 import type { PlatformProof } from '../guards/attestation/platform-proof.js';
 import type { TokenIssuer } from '../guards/auth/token-issuer.js';
 import { networkOf } from '../guards/caller/address.js';
-import { derivedDevice, namedDevice } from '../guards/caller/fingerprint.js';
+import type { DerivedDevices } from '../guards/caller/fingerprint.js';
 import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { type Quota, rateLimited } from '../guards/limits/quotas.js';
@@ -19,6 +18,7 @@ import { provenTokenContract, tokenBody, tokenContract, tokenQuery } from './tok
 
 export type TokenRouteDeps = {
   issuer: TokenIssuer;
+  devices: DerivedDevices;
   policies: PolicyCache;
   blocklist: BlocklistGuard;
   tokenSurge: TokenSurge;
@@ -37,12 +37,12 @@ type Asked = {
 
 /** GET and POST /flash-sale/token. The signing key never leaves the server; tokens are limited per network. */
 export function tokenRoutes(deps: TokenRouteDeps): Route[] {
-  const { issuer, policies, blocklist, tokenSurge, clock, tokenQuota, wrongProofs } = deps;
+  const { issuer, devices, policies, blocklist, tokenSurge, clock, tokenQuota, wrongProofs } = deps;
 
   async function issue(call: Call<typeof tokenContract | typeof provenTokenContract>, asked: Asked): Promise<void> {
     const { req, res } = call;
     const { product_id: product = '', solution, platform } = asked;
-    const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
+    const device = devices.ofToken(req, asked.device_fp);
     if (blocklist.refuses(req, res, { device })) return;
     const network = networkOf(req);
     const waitMs = platform === null ? 0 : wrongProofs.waitOf(network);

@@ -45,7 +45,7 @@ export type ClaimRequest = {
   device: DeviceId | null;
   /** Whether the request proves the identity of the user (ShopperIdentity). */
   proven: boolean;
-  /** Device that the request proves (`provenDevice`); null = none. */
+  /** Device that the request proves by a genuine token, never a derived one; null = none. */
   holderDevice: DeviceId | null;
   /** Key of the device's quota (RequestDevice). */
   counted: string | null;

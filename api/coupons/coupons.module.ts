@@ -75,6 +75,7 @@ export function couponsModule(
       ...attempt,
       loadShedder,
       attestation: attestation.tokens,
+      devices: attestation.devices,
       blocklist,
       riskGate,
       redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),

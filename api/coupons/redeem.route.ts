@@ -10,7 +10,7 @@ import type { RiskGateRequest } from '../guards/abuse/risk-request.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
-import { deviceOf, provenDevice } from '../guards/caller/fingerprint.js';
+import type { DerivedDevices } from '../guards/caller/fingerprint.js';
 import type { LoadShedder } from '../guards/limits/load-shedding.js';
 import type { CampaignLimit } from '../guards/limits/quotas.js';
 import type { TokenBucket } from '../guards/limits/token-bucket.js';
@@ -29,6 +29,7 @@ import { shopperOf } from './validation.js';
 export type RedeemDeps = AttemptDeps & {
   loadShedder: LoadShedder;
   attestation: Attestation;
+  devices: DerivedDevices;
   blocklist: BlocklistGuard;
   riskGate: RiskGate;
   redeemQuota: CampaignLimit<TokenBucket>;
@@ -52,7 +53,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     if (blocklist.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
     const source = idempotencyKey(req, body.idempotency_key);
     const { key } = source;
-    const { named, bound, counted } = deviceOf(req, body.device_fp, user);
+    const { named, bound, counted } = deps.devices.of(req, body.device_fp, user, body.attestation);
     const device = body.attestation === undefined ? named : bound;
     if (body.device_fp === undefined) blocklist.bans.admit({ device: bound });
     const identity = await shopper.identify(req, user);
@@ -107,7 +108,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
           device: isUniform ? null : device,
           counted: isUniform ? null : counted,
           proven: identity.proven,
-          holderDevice: provenDevice(named, token !== null),
+          holderDevice: token && named,
           attestation: token && { expiresAtSeconds: Number(body.expires_at) },
           order: body.order_id as OrderId,
           oneTimeToken: body.token ?? null,

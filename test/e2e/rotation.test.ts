@@ -39,6 +39,24 @@ test('device tokens of each step are taken by the processes of the next and of t
   }
 });
 
+test('so are tokens of a device that was derived, whether or not the shopper sends its name back', async () => {
+  const product = await operator.openCampaign({ total_limit: 1_000 });
+  for (const [older, newer] of together) {
+    for (const [from, to] of [
+      [older, newer],
+      [newer, older],
+    ] as const) {
+      const { data } = await send(`${from}/flash-sale/token`);
+      for (const device_fp of [undefined, data.device_fp]) {
+        const json = { product_id: product, user_id: randomUUID(), qty: 1, idempotency_key: randomUUID(), ...data };
+        expect((await send(`${to}/flash-sale/checkout`, { method: 'POST', json: { ...json, device_fp } })).status).toBe(
+          200,
+        );
+      }
+    }
+  }
+});
+
 test('tickets of each step are accepted too, and a replay returns the first one', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
   for (const [older, newer] of together) {

@@ -14,14 +14,12 @@ const post = (path: string, json: Record<string, unknown>, headers: Record<strin
   send(`${service.url}${path}`, { method: 'POST', headers: { ...telephone, ...headers }, json });
 const open = (terms: Record<string, unknown> = {}) =>
   operator.openCampaign({ total_limit: 10_000, per_user_limit: 1_000, require_attestation: false, ...terms });
-const buy = (product: string, user: string, fields: Record<string, unknown> = {}) =>
-  post('/flash-sale/checkout', {
-    product_id: product,
-    user_id: user,
-    qty: 1,
-    idempotency_key: randomUUID(),
-    ...fields,
-  });
+const buy = (product: string, user: string, fields: Record<string, unknown> = {}, headers = {}) =>
+  post(
+    '/flash-sale/checkout',
+    { product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID(), ...fields },
+    headers,
+  );
 
 /** Statuses of 25 calls at one moment, by users who have not called before. */
 async function burst(newCall: () => (i: number) => Promise<Answer>): Promise<Record<number, number>> {
@@ -93,12 +91,28 @@ describe('a user without a device', () => {
     expect(await burst(() => () => buy(product, newUser(), data))).toEqual({ 200: 25 });
   });
 
-  test('cannot pass off another user’s derived device as their own', async () => {
+  test('cannot be named by strangers, who can neither have it blocked nor use up its quota', async () => {
     const product = await open({ risk: 'enforce', limits: { unusual_hours: null } });
-    const { data } = await send(`${service.url}/flash-sale/token`, { headers: { 'user-agent': 'another' } });
-    // A name like any other one: its fifth account blocks it.
-    const answers: Answer[] = [];
-    for (let i = 0; i < 5; i += 1) answers.push(await buy(product, newUser(), data));
-    expect(countStatuses(answers)).toEqual({ 200: 4, 403: 1 });
+    const { data } = await send(`${service.url}/flash-sale/token`, { headers: telephone });
+    const victim = newUser();
+    const stranger = { 'user-agent': 'another' };
+    for (let i = 0; i < 6; i += 1)
+      for (const device_fp of [data.device_fp, `${data.device_fp}.${victim}`]) {
+        expect((await buy(product, newUser(), { device_fp }, stranger)).status).toBe(200);
+        const forged = { device_fp, attestation: data.attestation, expires_at: 1 };
+        expectProblem(await buy(product, newUser(), forged, stranger), 401, 'attestation_invalid');
+      }
+    const named = await send(`${service.url}/flash-sale/token?device_fp=${data.device_fp}`, { headers: stranger });
+    expect(named.data.device_fp).not.toBe(data.device_fp);
+    expect((await send(`${service.url}/flash-sale/token`, { headers: telephone })).status).toBe(200);
+    for (const fields of [{}, data])
+      expect((await buy(product, victim, fields)).headers.get('ratelimit')).toMatch(/^"device";r=1[89];t=1$/);
+  });
+
+  test('cannot have a device blocked by naming it without a token', async () => {
+    const product = await open({ risk: 'enforce', limits: { unusual_hours: null } });
+    const device_fp = `phone-${randomUUID()}`;
+    for (let i = 0; i < 6; i += 1) expect((await buy(product, newUser(), { device_fp })).status).toBe(200);
+    expect((await send(`${service.url}/flash-sale/token?device_fp=${device_fp}`)).status).toBe(200);
   });
 });

@@ -1,6 +1,5 @@
 import type { CampaignLimits, CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
 import type { DeviceId, IdempotencyKey, ProductId } from '../../../shared/domain/ids.js';
-import type { GenuineToken } from '../attestation/attestation.js';
 import type { ChallengeFor } from '../attestation/challenges.js';
 import type { CampaignLimit } from '../limits/quotas.js';
 import type { Solved } from './person-check.js';
@@ -14,8 +13,6 @@ export type RiskGateRequest = RiskSubject &
     product: ProductId;
     /** Device, named or derived, that a challenge is bound to; null = none, so the challenge is bound to the user. */
     boundTo: DeviceId | null;
-    /** Device token of the request; null = none. */
-    token: GenuineToken | null;
     key: IdempotencyKey;
   };
 

@@ -7,6 +7,7 @@ import {
 } from '../../../shared/domain/campaign-policy.js';
 import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
 import type { Log } from '../../../shared/observability/log.js';
+import type { GenuineToken } from '../attestation/attestation.js';
 import { LocalQuota } from '../limits/local-quota.js';
 import type { AccountCounts } from './account-counts.js';
 import { type Bans, blocked } from './bans.js';
@@ -21,6 +22,8 @@ export type RiskSubject = {
    */
   device: DeviceId | null;
   network: string;
+  /** The device token if it is genuine; null = none. Without one, anyone can name any device. */
+  token: GenuineToken | null;
   /** Creation time of the account as sent, not validated. */
   accountCreatedAt: unknown;
   /** Whether the request proves its user, and to what level the shop has verified the person. */
@@ -124,7 +127,7 @@ export class Risk {
   }
 
   async #findings(policy: CampaignPolicy, subject: RiskSubject): Promise<Finding[]> {
-    const { user, device, network, accountCreatedAt, identity } = subject;
+    const { user, device, network, token, accountCreatedAt, identity } = subject;
     const { accountsPerDevice, accountsPerAddress } = policy.limits;
     const { counts } = this.deps;
     // What a strict campaign counts on a device has no effect elsewhere, nor the other way round.
@@ -132,7 +135,7 @@ export class Risk {
     // An address says nothing about a user who proves who they are.
     const countsNetwork = accountsPerAddress !== null && !(isStrict && identity.proven);
     const [accountsOnDevice, accountsInNetwork] = await Promise.all([
-      device === null || accountsPerDevice === null
+      device === null || token === null || accountsPerDevice === null
         ? null
         : counts.onDevice(isStrict ? `${policy.product}|${device}` : device, user, network),
       countsNetwork ? counts.inNetwork(network, user) : null,

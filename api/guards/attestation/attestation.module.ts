@@ -1,5 +1,6 @@
 import { LIMITS } from '../../../shared/config/limits.js';
 import type { Core } from '../../core.js';
+import { DerivedDevices } from '../caller/fingerprint.js';
 import { AppAttest } from './app-attest.js';
 import { Attestation } from './attestation.js';
 import { AttestedKeys } from './attested-keys.js';
@@ -13,6 +14,8 @@ import { PlayIntegrity } from './play-integrity.js';
 export type Attestations = {
   /** Signs and verifies device tokens. */
   tokens: Attestation;
+  /** The devices of requests that name none. */
+  devices: DerivedDevices;
   challenges: Challenges;
   /** Challenges that a person solves; null = no provider is configured. */
   human: HumanChallenges | null;
@@ -39,6 +42,7 @@ export function attestationModule(
   const keys = new AttestedKeys(shards, LIMITS.attestedKeyMs);
   return {
     tokens: new Attestation(config.attestationKeys),
+    devices: new DerivedDevices(config.attestationKeys),
     challenges,
     human:
       provider &&

@@ -1,7 +1,12 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { EXTERNAL_ID_PATTERN } from '../../../shared/domain/ids.js';
-import { derivedDevice, namedDevice } from './fingerprint.js';
+import { DerivedDevices, namedDevice } from './fingerprint.js';
+
+const keyOf = (id: string, byte: number) => ({ id, key: createSecretKey(Buffer.alloc(32, byte)) });
+const devices = new DerivedDevices([keyOf('new', 1), keyOf('old', 2)]);
+const derivedDevice = (req: Request) => devices.derive(req);
 
 const asking = (headers: Record<string, string | string[]>, ip = '203.0.113.7', port = 1) =>
   ({ headers, ip, socket: { remotePort: port } }) as unknown as Request;
@@ -29,4 +34,31 @@ test('derives a device from stable headers only', () => {
 test('one header cannot imitate two others', () => {
   const one = derivedDevice(asking({ 'user-agent': 'a\naccept-language=b' }));
   expect(derivedDevice(asking({ 'user-agent': 'a', 'accept-language': 'b' }))).not.toBe(one);
+});
+
+test('takes a name in the form of a derived device for no name', () => {
+  const victim = devices.derive(asking({}, '203.0.113.8'));
+  const own = devices.derive(asking({}));
+  expect(devices.of(asking({}), victim, 'user-1', undefined)).toEqual({
+    named: null,
+    bound: victim,
+    counted: `${own}|user-1`,
+  });
+  expect(devices.ofToken(asking({}), victim)).toBe(own);
+  expect(devices.ofToken(asking({ 'x-device-fingerprint': victim }), undefined)).toBe(own);
+});
+
+test('no name equals the quota of a derived device and its user', () => {
+  const { counted } = devices.of(asking({}), undefined, 'user-1', undefined);
+  expect(counted).not.toMatch(EXTERNAL_ID_PATTERN);
+  const name = counted.replace('|', '.');
+  expect(devices.of(asking({}), name, 'user-2', undefined)).toEqual({ named: name, bound: name, counted: name });
+});
+
+test('is keyed: another key derives other devices, and a token is bound to the device by its own key', () => {
+  const old = new DerivedDevices([keyOf('old', 2)]).derive(asking({}));
+  expect(old).not.toBe(devices.derive(asking({})));
+  const { bound, counted } = devices.of(asking({}), undefined, 'user-1', 'old.mac');
+  expect([bound, counted]).toEqual([old, `${devices.derive(asking({}))}|user-1`]);
+  expect(devices.of(asking({}), undefined, 'user-1', 'gone.mac').bound).toBe(devices.derive(asking({})));
 });
