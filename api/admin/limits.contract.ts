@@ -60,7 +60,8 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
   },
   surge_attempts_per_minute: {
     takes: z.int(),
-    meaning: 'attempts per minute in one process, above which device tokens need a proof of work; default: 20,000',
+    meaning:
+      'attempts per minute in one process, of one network or many, above which claims need a proof of work if `risk` enforces; default: 20,000',
   },
 };
 

@@ -28,10 +28,9 @@ export function checkoutModule(
       devices: attestation.devices,
       policies,
       blocklist,
-      tokenSurge: new TokenSurge(policies, attemptRate, {
+      tokenSurge: new TokenSurge(policies, {
         freePerMinute: config.freeTokensPerMinute,
         freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
-        surgeAttemptsPerMinute: LIMITS.surgeAttemptsPerMinute,
       }),
       clock,
       tokenQuota,

@@ -72,7 +72,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       const request = requestOf(req, body, source.key, attested, identity);
       const attributes = identity.attributes ?? body.attributes;
       const policy = policies.of(body.product_id);
-      attemptRate.add(policy.product, attested.device.counted);
+      if (attested.genuine) attemptRate.add(policy, request.network);
       const entering = admitsAll(policy) ? null : entryOf(policy, request, attested, body, { attributes, identity });
       loadShedder.enter();
       let result: CheckoutResult;

@@ -51,7 +51,7 @@ export function tokenRoutes(deps: TokenRouteDeps): Route[] {
     const expiresAt = Math.floor(clock.nowMs() / 1000) + TOKEN_LIFE_MS / 1000;
     const level = platform === null ? (policies.of(product).limits.attestationLevel ?? 0) : 2;
     const isUnderAttack = tokenSurge.isOn(count) && !blocklist.bans.isAllowed({ device, network });
-    const request = { device, product, solution, platform };
+    const request = { device, network, product, solution, platform };
     const attestation = await issuer.issue(level, request, expiresAt, isUnderAttack).catch((refusal: unknown) => {
       if (platform !== null && refusal instanceof Problem) wrongProofs.take(network);
       throw refusal;

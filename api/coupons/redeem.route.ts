@@ -63,7 +63,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     blocklist.bans.admitPaused(caller);
     /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
     const enter = async (policy: CampaignPolicy, token: GenuineToken | null, product = '' as ProductId) => {
-      attemptRate.add(policy.product, device ?? user);
+      if (token !== null || policy.product === '') attemptRate.add(policy, network);
       const bucket = redeemQuota.of(policy.limits.redeemPerMinutePerUser);
       let rateLimit: string[] | null = null;
       try {

@@ -82,8 +82,8 @@ async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: strin
   const { challenges, checkRate, blocklist, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
   if (guesser.proven || blocklist.bans.isAllowed(guesser)) return;
-  checkRate?.add('', guesser.user);
-  const what = { product: '', subject: `user.${guesser.user}` };
+  checkRate?.add(policies.ofNone, guesser.network);
+  const what = { product: '', subject: `user.${guesser.user}`, network: guesser.network };
   if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
   throw await challenges.demand(what, 'Too many unknown codes were sent from this address.');
 }

@@ -25,7 +25,7 @@ export function guardsModule(core: Core): Guards {
   core.life.add('rate of attempts', attemptRate);
   const limits = limitsModule(core);
   const attestation = attestationModule(core, attemptRate);
-  const abuse = abuseModule(core, { limits, attestation });
+  const abuse = abuseModule(core, { limits, attestation, attemptRate });
   return { auth: authModule(core), limits, attestation, abuse, attemptRate, byName: namedGuards(limits, abuse) };
 }
 

@@ -373,7 +373,7 @@ export const LIMITS = {
   newDevicesPerHour: 1_000,
   /** Devices and networks whose accounts one process counts where rules only observe. */
   accountsObserved: 50_000,
-  /** Attempts at a campaign per minute and process, above which each device token needs a proof of work. */
+  /** Attempts at a campaign per minute and process, above which claims need a proof of work if rules are enforced. */
   surgeAttemptsPerMinute: 20_000,
   /** Networks whose calls one process counts in its memory. */
   callersKept: 100_000,

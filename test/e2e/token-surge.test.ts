@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { MemoryStore, Sale } from '../../client/sale.js';
 import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
@@ -9,7 +9,7 @@ import { startApiProcess, startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// Tokens cost work while an attack is on, and are still given while Redis is away.
+// Tokens and claims cost work while an attack is on, and tokens are still given while Redis is away.
 
 const service = await startService({ TRUST_PROXY: '1', FREE_TOKENS_PER_MINUTE: '5' });
 const operator = new Operator(service.url);
@@ -76,38 +76,72 @@ test('a shopper with the client gets a unit although the token costs work', asyn
   await end(productId);
 });
 
-test('a campaign that is stormed makes tokens cost work for every network, and only while it is', async () => {
-  const product = await operator.openCampaign({
-    ...enforced,
-    limits: { ...enforced.limits, surge_attempts_per_minute: 1_200 },
-  });
-  let storming = true;
-  const storm = async () => {
-    while (storming)
-      await Promise.all(
-        Array.from({ length: 100 }, () => {
-          const json = {
-            product_id: product,
-            user_id: randomUUID(),
-            qty: 1,
-            idempotency_key: randomUUID(),
-            ...freshToken(`fp-${randomUUID()}`),
-          };
-          return send(`${service.url}/flash-sale/checkout`, { method: 'POST', json });
-        }),
-      );
+describe('a campaign that is stormed', () => {
+  const calm = { ...enforced.limits, accounts_per_address: null, checkout_per_minute_per_address: 1_000_000 };
+  const openStormed = () =>
+    operator.openCampaign({ ...enforced, total_limit: 100_000, limits: { ...calm, surge_attempts_per_minute: 1_200 } });
+  const buyFrom = (address: string, product: string, token: object = freshToken(`fp-${randomUUID()}`)) => {
+    const json = { product_id: product, user_id: randomUUID(), qty: 1, idempotency_key: randomUUID(), ...token };
+    const headers = { 'x-forwarded-for': address };
+    return send(`${service.url}/flash-sale/checkout`, { method: 'POST', json, headers });
   };
-  const storms = Promise.all([storm(), storm()]);
-  // Each from a network of its own.
-  const asked = async () => (await tokenFrom(`10.1.${randomInt(256)}.${randomInt(256)}`)).status;
-  try {
-    await until('a token costs work', async () => (await asked()) === 403);
-  } finally {
-    storming = false;
+  const anyAddress = () => `10.1.${randomInt(256)}.${randomInt(256)}`;
+
+  /** Storms a campaign until the work is done. */
+  async function whileStorming(call: () => Promise<Answer>, work: () => Promise<void>): Promise<void> {
+    let storming = true;
+    const storm = async () => {
+      while (storming) await Promise.all(Array.from({ length: 100 }, call));
+    };
+    const storms = Promise.all([storm(), storm()]);
+    try {
+      await work();
+    } finally {
+      storming = false;
+    }
+    await storms;
   }
-  await storms;
-  await until('it does not any more', async () => (await asked()) === 200);
-  await end(product);
+
+  test('asks every network for work if many networks storm it, for its own claims only, and only meanwhile', async () => {
+    const [product, other] = [await openStormed(), await operator.openCampaign({ ...enforced, limits: calm })];
+    const fromMany = () => buyFrom(anyAddress(), product);
+    await whileStorming(fromMany, async () => {
+      await until('a claim costs work', async () => (await buyFrom(anyAddress(), product)).status === 403);
+      expect((await tokenFrom(anyAddress())).status).toBe(200);
+      expect((await buyFrom(anyAddress(), other)).status).toBe(200);
+    });
+    // Without a token, because these calls would storm it too.
+    await until('it does not any more', async () => (await buyFrom(anyAddress(), product, {})).status === 401);
+    expect((await buyFrom(anyAddress(), product)).status).toBe(200);
+    await end(product);
+    await end(other);
+  });
+
+  test('asks the network that storms it, and no other', async () => {
+    const product = await openStormed();
+    const fromOne = () => buyFrom('198.51.100.7', product);
+    await whileStorming(fromOne, async () => {
+      await until('it costs work', async () => (await fromOne()).status === 403);
+      for (let i = 0; i < 20; i += 1) {
+        expect((await tokenFrom(anyAddress())).status).toBe(200);
+        expect((await buyFrom(anyAddress(), product)).status).toBe(200);
+      }
+    });
+    await end(product);
+  });
+
+  test('asks for no work because of calls without a token', async () => {
+    const product = await openStormed();
+    const withoutToken = () => buyFrom(anyAddress(), product, {});
+    await whileStorming(withoutToken, async () => {
+      for (let i = 0; i < 20; i += 1) {
+        await withoutToken();
+        expect((await tokenFrom(anyAddress())).status).toBe(200);
+        expect((await buyFrom(anyAddress(), product)).status).toBe(200);
+      }
+    });
+    await end(product);
+  });
 });
 
 test('while Redis is away tokens are issued, up to their limit in each process, and checkouts get 503', async () => {

@@ -8,6 +8,7 @@ import type { Attestations } from '../attestation/attestation.module.js';
 import type { Limits } from '../limits/limits.module.js';
 import { AccountCounts } from './account-counts.js';
 import { AddressBlocks } from './address-blocks.js';
+import type { AttemptRate } from './attempt-rate.js';
 import { Bans } from './bans.js';
 import { BlocklistGuard } from './blocklist-guard.js';
 import { FailedAttemptLimiter } from './failed-attempt-limiter.js';
@@ -28,7 +29,10 @@ export type Abuse = {
   rejects: FastRejects;
 };
 
-export function abuseModule(core: Core, guards: { limits: Limits; attestation: Attestations }): Abuse {
+export function abuseModule(
+  core: Core,
+  guards: { limits: Limits; attestation: Attestations; attemptRate: AttemptRate },
+): Abuse {
   const { log, life, clock, shards } = core;
   const rejects = new FastRejects(log);
   life.add('log of refused requests', { stop: () => rejects.flush() });
@@ -62,7 +66,7 @@ function createBans({ log, metrics, life, clock, shards, database }: Core): Bans
 /** @throws Error without an attestation key, which the configuration never leaves out */
 function createRiskGate(
   { config, clock, shards, log, metrics, sales }: Core,
-  { limits, attestation, bans }: { limits: Limits; attestation: Attestations; bans: Bans },
+  { limits, attestation, attemptRate, bans }: Parameters<typeof abuseModule>[1] & { bans: Bans },
 ): RiskGate {
   const [attestationKey] = config.attestationKeys;
   if (!attestationKey) throw new Error('at least one attestation key is needed');
@@ -105,6 +109,7 @@ function createRiskGate(
     challenges,
     person,
     platform,
+    attempts: attemptRate,
     addressLimits,
     strictAddresses,
     checkoutsPerUser: limits.perUser('checkout', STRICT_LIMITS.checkoutPerMinutePerUser),

@@ -2,21 +2,30 @@ import { LocalQuota } from '../limits/local-quota.js';
 
 const PERIOD_MS = 1_000;
 
-/** Maximum number of attempts of one source that count per second. The source's own quota rejects the rest. */
-const ATTEMPTS_OF_ONE = 20;
+/** Share of the limit of a campaign that the attempts of one network count for, so that few networks are no storm. */
+const SHARE_OF_ONE = 0.1;
+
+export type AttemptRateLimits = {
+  callersKept: number;
+  /** Attempts per minute that count as normal, in a campaign that does not say otherwise. */
+  surgeAttemptsPerMinute: number;
+};
+
+/** A campaign, and its own limit of attempts. `product` "" = all codes that could be invented. */
+type Attempted = { product: string; limits: { surgeAttemptsPerMinute?: number } };
 
 /**
- * Counts the attempts at each campaign in this process. They determine the cost of a proof of work. How many users get
- * promises is counted by the script that makes them (lua/includes/velocity.lua).
+ * Counts the attempts at each campaign in this process. They determine which claims need a proof of work, and its cost.
+ * How many users get promises is counted by the script that makes them (lua/includes/velocity.lua).
  */
 export class AttemptRate {
   #attempts = new Map<string, number>();
   #lastSecond = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
-  readonly #bySource: LocalQuota;
+  readonly #byNetwork: LocalQuota;
 
-  constructor(limits: { callersKept: number }) {
-    this.#bySource = new LocalQuota(ATTEMPTS_OF_ONE, PERIOD_MS, limits.callersKept);
+  constructor(readonly limits: AttemptRateLimits) {
+    this.#byNetwork = new LocalQuota(Number.MAX_SAFE_INTEGER, PERIOD_MS, limits.callersKept);
   }
 
   start(): void {
@@ -28,24 +37,35 @@ export class AttemptRate {
     clearInterval(this.#timer);
   }
 
-  /**
-   * Counts an attempt, whatever its outcome.
-   * @param product "" = every unknown product, because clients can invent any number of them
-   * @param source the device, or another key of the caller
-   */
-  add(product: string, source: string): void {
-    if (this.#bySource.take(`${product}|${source}`) > 0) return;
+  /** Counts an attempt, whatever its outcome. Only those with a genuine token may raise the cost for others. */
+  add(attempted: Attempted, network: string): void {
+    const { product } = attempted;
+    const ofNetwork = this.#byNetwork.count(`${product}|${network}`);
+    if (ofNetwork > Math.max(1, this.#limitOf(attempted) * SHARE_OF_ONE)) return;
     this.#attempts.set(product, (this.#attempts.get(product) ?? 0) + 1);
   }
 
-  /** Returns the number of attempts at a campaign in this process within about a second. */
-  perSecond(product: string): number {
-    return Math.max(this.#lastSecond.get(product) ?? 0, this.#attempts.get(product) ?? 0);
+  /**
+   * Returns the number of attempts at a campaign in this process within about a second, or that of the network alone if
+   * it is larger. Without a network, each network counts up to its share.
+   */
+  perSecond(product: string, network?: string): number {
+    const ofAll = Math.max(this.#lastSecond.get(product) ?? 0, this.#attempts.get(product) ?? 0);
+    return network === undefined ? ofAll : Math.max(ofAll, this.#byNetwork.countOf(`${product}|${network}`));
+  }
+
+  /** Whether claims of a network need a proof of work: the network storms the campaign, or many networks do. */
+  isSurging(attempted: Attempted, network: string): boolean {
+    return this.perSecond(attempted.product, network) > this.#limitOf(attempted);
   }
 
   /** Begins a second. */
   nextSecond(): void {
     this.#lastSecond = this.#attempts;
     this.#attempts = new Map();
+  }
+
+  #limitOf({ limits }: Attempted): number {
+    return (limits.surgeAttemptsPerMinute ?? this.limits.surgeAttemptsPerMinute) / 60;
   }
 }

@@ -8,6 +8,7 @@ import { LocalQuota } from '../limits/local-quota.js';
 import { once } from '../limits/once.js';
 import type { CampaignLimit } from '../limits/quotas.js';
 import type { TokenBucket } from '../limits/token-bucket.js';
+import type { AttemptRate } from './attempt-rate.js';
 import type { Bans } from './bans.js';
 import { callerOf } from './failed-attempt-limiter.js';
 import type { Accepted, PersonCheck } from './person-check.js';
@@ -24,6 +25,7 @@ export type RiskGateDeps = {
   platform: PlatformAttestation;
   /** Whether an idempotency record exists for a key. Called only if a request would be refused. */
   remembers: (product: ProductId, user: UserId, key: IdempotencyKey) => Promise<boolean>;
+  attempts: Pick<AttemptRate, 'isSurging'>;
   addressLimits: { checkout: AddressLimit; redeem: AddressLimit };
   /** Of campaigns with `risk: strict`. */
   strictAddresses: StrictAddresses;
@@ -167,6 +169,7 @@ export class RiskGate {
     let needed = why;
     const work = enforces(policy.risk) ? await risk.enforce(policy, request) : null;
     if (work) needed ??= 'This campaign requires a proof of work for this request.';
+    if (this.#isSurging(request)) needed ??= 'Very many claims for this campaign are coming in.';
     if (!isLevelMet) needed ??= 'This campaign requires a proof of work for every request.';
     if (needed === null || before !== null) return before;
     if (person && work?.byPerson) return person.require(request, what, needed);
@@ -186,6 +189,14 @@ export class RiskGate {
     return person && HumanChallenges.isSolution(solution)
       ? person.human.use(solution, purposeOf(request), use, network)
       : challenges.use(solution, purposeOf(request), use);
+  }
+
+  /** Whether the campaign is stormed. Work that was done for the token, or an allowance, is enough then. */
+  #isSurging(request: RiskGateRequest): boolean {
+    const { policy, network, token } = request;
+    // Invented codes and those with uniform refusals share a policy without a product. Networks limit their number.
+    if (!enforces(policy.risk) || policy.product === '' || (token !== null && token.level > 0)) return false;
+    return this.deps.attempts.isSurging(policy, network) && !this.deps.bans.isAllowed(request);
   }
 
   /** Whether the token has the level of the campaign. A token of level 1 or 2 is valid for one user only. */

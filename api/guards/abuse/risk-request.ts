@@ -31,6 +31,6 @@ export type AddressLimit = {
 };
 
 /** What a challenge for a request is good for. */
-export function purposeOf({ policy, boundTo, user }: RiskGateRequest): ChallengeFor {
-  return { product: policy.product, subject: boundTo ?? `user.${user}` };
+export function purposeOf({ policy, boundTo, user, network }: RiskGateRequest): ChallengeFor {
+  return { product: policy.product, subject: boundTo ?? `user.${user}`, network };
 }

@@ -26,7 +26,7 @@ export type Attestations = {
 /** @param attempts at a product, per second; challenges get harder as they grow */
 export function attestationModule(
   { config, clock, log, metrics, shards }: Core,
-  attempts: { perSecond(product: string): number },
+  attempts: { perSecond(product: string, network?: string): number },
 ): Attestations {
   const nowMs = () => clock.nowMs();
   const { appAttest, playIntegrity } = config.platforms;
@@ -35,7 +35,7 @@ export function attestationModule(
     keys: config.attestationKeys,
     shards,
     nowMs,
-    perSecond: (product) => attempts.perSecond(product),
+    perSecond: (product, network) => attempts.perSecond(product, network),
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
     limits: LIMITS,
   });

@@ -9,8 +9,11 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { CallerShards } from '../../../shared/shards/shards.js';
 
-/** Binding of a challenge: one campaign, and one device or, without a device, one user. */
-export type ChallengeFor = { product: string; subject: string };
+/**
+ * Binding of a challenge: one campaign, and one device or, without a device, one user.
+ * `network`: of the caller, which raises the cost if it storms the campaign; it binds nothing.
+ */
+export type ChallengeFor = { product: string; subject: string; network?: string };
 /**
  * passed: accepted for the first time · repeated: accepted before, for the same request · failed: forged, bound to
  * something else, expired, not solved, or used by another request
@@ -29,8 +32,8 @@ export type ChallengeDeps = {
   keys: readonly SigningKey[];
   shards: CallerShards;
   nowMs: () => number;
-  /** Number of attempts on a campaign in the last second. */
-  perSecond: (product: string) => number;
+  /** Number of attempts on a campaign in the last second, or of the network alone if it is larger. */
+  perSecond: (product: string, network?: string) => number;
   onOutcome: (outcome: 'asked' | 'passed' | 'failed') => void;
   limits: { challengeLifeMs: number };
 };
@@ -84,7 +87,7 @@ export class Challenges {
     const { nowMs, limits } = this.deps;
     const challenge = await createChallenge({
       algorithm: 'SHA-256',
-      cost: isHard ? HARDEST : this.costOf(what.product),
+      cost: isHard ? HARDEST : this.costOf(what),
       keyPrefix: PREFIX,
       deriveKey,
       expiresAt: Math.floor((nowMs() + limits.challengeLifeMs) / 1000),
@@ -95,8 +98,8 @@ export class Challenges {
     return new Problem('challenge_required', why, { members: { challenge } });
   }
 
-  costOf(product: string): number {
-    const perSecond = this.deps.perSecond(product);
+  costOf({ product, network }: Pick<ChallengeFor, 'product' | 'network'>): number {
+    const perSecond = this.deps.perSecond(product, network);
     return COSTS.findLast(([from]) => perSecond >= from)?.[1] ?? COSTS[0][1];
   }
 

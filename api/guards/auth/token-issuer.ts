@@ -8,6 +8,7 @@ import type { PlatformAttestation, PlatformProof } from '../attestation/platform
 /** A request for a device token, with its proof. */
 export type TokenRequest = {
   device: DeviceId;
+  network: string;
   /** "" = no campaign */
   product: string;
   /** Solution of a challenge, as sent; null = none */
@@ -24,8 +25,8 @@ export const selfDeclared: DeviceProof = async () => {};
 
 /** Level 1: one solved challenge per token. */
 export function proofOfWork(challenges: Challenges): DeviceProof {
-  return async ({ device, product, solution }) => {
-    const what = { product, subject: device };
+  return async ({ device, network, product, solution }) => {
+    const what = { product, subject: device, network };
     if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
     throw await challenges.demand(
       what,
