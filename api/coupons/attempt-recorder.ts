@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../../shared/postgres/pool.js';
 import { type Attempt, newAttemptId, type TimedAttempt } from '../../shared/postgres/redemption-attempts.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
 
-/** Why an attempt was not written: the buffer was full, Postgres rejected the row, or the process stopped. */
-export type DropReason = 'full' | 'refused' | 'stopped';
+/**
+ * Why an attempt was not written: its network has made too many, the buffer was full, Postgres rejected the row, or the
+ * process stopped.
+ */
+export type DropReason = 'limited' | 'full' | 'refused' | 'stopped';
 
 export type RecorderOptions = {
   /** false = `record` does nothing */
@@ -13,6 +17,9 @@ export type RecorderOptions = {
   /** Maximum number of rows per statement. */
   batchRows: number;
   everyMs: number;
+  /** Rows of one network in a minute, those of valid checks among them. Promises have a row always. */
+  perNetwork: { rows: number; valid: number };
+  callersKept: number;
   nowMs: () => number;
   onWritten: (count: number) => void;
   onDropped: (count: number, reason: DropReason) => void;
@@ -23,6 +30,7 @@ export type RecorderOptions = {
 /** Longer codes and ids are never valid. They are not kept, so that clients cannot fill the memory with them. */
 const MAX_TEXT = 128;
 const RETRY_AT_STOP_MS = 50;
+const MINUTE_MS = 60_000;
 
 /**
  * Writes attempts to Postgres in the background. `record` puts an attempt into a ring buffer, and one writer at a time
@@ -39,11 +47,17 @@ export class AttemptRecorder {
   #writing: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #inTrouble = false;
+  /** Rows by network. */
+  readonly #rows: LocalQuota;
+  readonly #valid: LocalQuota;
 
   constructor(
     readonly table: { insert(attempts: readonly TimedAttempt[]): Promise<void> },
     readonly options: RecorderOptions,
   ) {
+    const { perNetwork, callersKept } = options;
+    this.#rows = new LocalQuota(perNetwork.rows, MINUTE_MS, callersKept);
+    this.#valid = new LocalQuota(perNetwork.valid, MINUTE_MS, callersKept);
     this.#ring = new Array(options.enabled ? options.capacity : 0);
   }
 
@@ -58,10 +72,18 @@ export class AttemptRecorder {
     this.#timer.unref();
   }
 
-  /** Buffers an attempt; never waits, never throws. */
-  record(attempt: Attempt): void {
+  /**
+   * Buffers an attempt; never waits, never throws.
+   * @returns false if it is only counted, because its network makes too many
+   */
+  record(attempt: Attempt): boolean {
     const { enabled, capacity, batchRows, nowMs, onDropped } = this.options;
-    if (!enabled) return;
+    if (this.#isBeyond(attempt)) {
+      if (enabled) onDropped(1, 'limited');
+      return false;
+    }
+    // A 429 has a log line, but no row.
+    if (!enabled || attempt.outcome === 'rate_limited') return true;
     if (this.#next - this.#first === capacity) {
       this.#first += 1;
       onDropped(1, 'full');
@@ -69,6 +91,13 @@ export class AttemptRecorder {
     this.#ring[this.#next % capacity] = { attempt: bounded(attempt), atMs: nowMs() };
     this.#next += 1;
     if (this.#next - this.#first === batchRows) setImmediate(() => this.#write());
+    return true;
+  }
+
+  /** Anyone can send any number of public codes, so rows are bounded by network. Promises are bounded by the units. */
+  #isBeyond({ outcome, network, reservationId }: Attempt): boolean {
+    if (network === null || (reservationId !== null && outcome !== 'replayed')) return false;
+    return (outcome === 'valid' && this.#valid.take(network) > 0) || this.#rows.take(network) > 0;
   }
 
   /** Writes the buffered attempts for at most `deadlineMs`; the rest is counted as dropped. */

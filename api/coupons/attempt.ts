@@ -91,14 +91,14 @@ export async function recorded<Value>(
   } finally {
     const reservation = redeemed?.answer.status === 201 ? redeemed.answer.data.reservation_id : undefined;
     metrics.coupons.inc({ action, outcome });
-    // A flood is only counted, because a log line and a row per request would fill the disks.
-    if (!isFlood || !req.logged)
+    // A flood is only counted, because log lines and rows without number would fill the disks.
+    const about = attemptOf(req, attempted, outcome, issued, reservation as ReservationId | undefined);
+    if (!isFlood && attempts.record(about))
       log.info(
         { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
         action,
       );
     req.logged = true;
-    if (!isFlood) attempts.record(attemptOf(req, attempted, outcome, issued, reservation as ReservationId | undefined));
   }
 }
 

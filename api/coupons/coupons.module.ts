@@ -94,6 +94,8 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
     capacity: LIMITS.attemptsWaiting,
     batchRows: LIMITS.attemptsBatchRows,
     everyMs: LIMITS.attemptsEveryMs,
+    perNetwork: LIMITS.attemptsPerNetworkMinute,
+    callersKept: LIMITS.callersKept,
     nowMs: () => clock.nowMs(),
     onWritten: (count) => metrics.attemptsWritten.inc(count),
     onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),

@@ -222,6 +222,11 @@ export const LIMITS = {
   /** Rows of one statement. Building it blocks the event loop for about 1 ms. */
   attemptsBatchRows: 500,
   attemptsEveryMs: 250,
+  /**
+   * Rows and log lines of attempts of one network in a minute, in each process, and those of valid checks among them.
+   * Further attempts are counted. At this rate one address fills 170 MB a day.
+   */
+  attemptsPerNetworkMinute: { rows: 600, valid: 60 },
   /** Part of `stopMs` that may be spent on writing attempts. */
   attemptsStopMs: 1_500,
   /** Receivers should respond first and work afterwards. */

@@ -159,7 +159,7 @@ export class Metrics {
   readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
   readonly attemptsDropped = this.#counter(
     'attempts_dropped_total',
-    'Attempts that were not recorded: no room while Postgres was away or slow, rejected by Postgres, or the process ended',
+    'Attempts that were not recorded: too many of their network, no room while Postgres was away or slow, rejected by Postgres, or the process ended',
     ['reason'],
   );
 

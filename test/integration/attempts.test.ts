@@ -45,12 +45,14 @@ class Door extends RedemptionAttempts {
 
 function startRecorder(options: Partial<RecorderOptions> = {}, through: Database = database) {
   const table = new Door(through);
-  const counts = { written: 0, full: 0, refused: 0, stopped: 0, troubles: 0 };
+  const counts = { written: 0, limited: 0, full: 0, refused: 0, stopped: 0, troubles: 0 };
   const recorder = new AttemptRecorder(table, {
     enabled: true,
     capacity: 1_000,
     batchRows: 100,
     everyMs: 5,
+    perNetwork: { rows: 10, valid: 3 },
+    callersKept: 100,
     nowMs: () => NOW_MS,
     onWritten: (count) => {
       counts.written += count;
@@ -126,6 +128,25 @@ test('the log of attempts records user, code and outcome of each attempt', async
   await recorder.stop(1_000);
 });
 
+test('a network has a number of rows in a minute, fewer of valid checks, none of 429, and one for each promise', async () => {
+  const { recorder, counts } = startRecorder();
+  const times = (count: number, user: string, more: Partial<Attempt> = {}) =>
+    Array.from({ length: count }, (_, i) =>
+      recorder.record(attemptOf(`${user}${i}`, { network: '192.0.2.1', ...more })),
+    ).filter(Boolean).length;
+  // A 429 has a log line, but no row.
+  expect(times(2, 'busy-limited-', { outcome: 'rate_limited' })).toBe(2);
+  expect(times(5, 'busy-valid-', { action: 'validate', outcome: 'valid' })).toBe(3);
+  expect(times(10, 'busy-unknown-')).toBe(5);
+  expect(times(2, 'busy-limited-', { outcome: 'rate_limited' })).toBe(0);
+  expect(times(5, 'busy-replay-', { outcome: 'replayed', reservationId: RESERVATION })).toBe(0);
+  expect(times(5, 'busy-promise-', { outcome: 'reserved', reservationId: RESERVATION })).toBe(5);
+  expect(times(5, 'calm-unknown-', { network: '192.0.2.2' })).toBe(5);
+  await until('the others are written', () => counts.written === 18);
+  expect([counts.limited, (await users('busy-')).length, (await users('calm-')).length]).toEqual([14, 13, 5]);
+  await recorder.stop(1_000);
+});
+
 test('a record of an unknown code only shows whether two guesses were equal, and one of a too long code nothing', async () => {
   const { recorder, counts } = startRecorder();
   for (const [user, code] of [
@@ -185,7 +206,7 @@ test('the log of attempts drops and counts the oldest while Postgres is away, an
   expect([recorder.waiting, counts.troubles, counts.written]).toEqual([301, 1, 0]);
   table.isOpen = true;
   await until('all are written', () => recorder.waiting === 0);
-  expect(counts).toEqual({ written: 301, full: 200, refused: 0, stopped: 0, troubles: 1 });
+  expect(counts).toEqual({ written: 301, limited: 0, full: 200, refused: 0, stopped: 0, troubles: 1 });
   expect(await users('away-')).toEqual(['away-1', ...named('away-', 202, 501)]);
   await recorder.stop(1_000);
 });
