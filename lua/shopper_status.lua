@@ -3,7 +3,8 @@
 -- KEYS campaign, people, reservations, line, epoch
 -- EACH (at most 64)
 --   user
---   place             reservation id of a unit; "" or a unit of another user = the user's last place or unit
+--   place             reservation id of a unit or place; "" or a unit of another user = the user's last place or unit.
+--                     For an ended place of a user who waits again, the status is left
 -- REPLY
 --   standings waiting presence_ms durable pace standing...    one for each user in their order
 --       presence_ms 0 = presence does not matter; durable 0|1: whether responses wait for Postgres
@@ -41,6 +42,7 @@ local function standing_of(user, place, record)
   local reservation_id = earlier and place or person.reservation_id
   if not earlier and person.state == 'left' then return 'left|0|||0||0' end
   if not earlier and person.state == 'queued' then
+    if place ~= '' and place ~= person.reservation_id then return 'left|0|||0||0' end
     local score = redis.call('ZSCORE', line_key, user)
     if not score or phase_of(c, now) == 'ended' then return 'closed|0|||0||0' end
     -- A demoted user has the position that they would get back.

@@ -58,9 +58,10 @@ export class Subscriptions {
     this.#byLine.set(nameOf(line), { line, users });
     const connections = users.get(user) ?? new Set();
     users.set(user, connections.add(connection));
-    const [oldest] = connections;
-    if (oldest && connections.size > LIMITS.socketsPerTicket) {
-      // A set iterates in insertion order, so the first member is the oldest.
+    // A set iterates in insertion order, so the first one is the oldest. Tickets of other places have their own limit.
+    const ofTicket = [...connections].filter(({ reservation }) => reservation === connection.reservation);
+    const [oldest] = ofTicket;
+    if (oldest && ofTicket.length > LIMITS.socketsPerTicket) {
       connections.delete(oldest);
       oldest.close('tooMany', 'too many sockets of this ticket');
     }

@@ -86,11 +86,16 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     const isOverloaded = deps.degradation.isOff('status');
     // Who has shown to be the shopper always gets the standing of this moment.
     const mayBeKept = isOverloaded && ticket === null && identity?.proven !== true;
+    // Anyone can poll for any user, which says nothing about whether the user is there.
+    const isPresent = ticket === null ? identity?.proven === true : ticket.user === user;
+    const place = ticket?.reservation ?? null;
     const [rateLimit, outcome] = await Promise.all([
       deps.quota.take(`${product}|${user}|${networkOf(req)}`),
       mayBeKept
         ? deps.snapshots.of(sale, product, user)
-        : standingOfPresent(sale, product, user, ticket?.reservation ?? null),
+        : isPresent
+          ? standingOfPresent(sale, product, user, place)
+          : sale.line.standing(product, user, place),
     ]);
     if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {

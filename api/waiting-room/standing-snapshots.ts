@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
-import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
 
 /**
  * Keeps the standings of waiting users for some seconds, for callers that poll an overloaded process more often than
@@ -21,7 +20,7 @@ export class StandingSnapshots {
     const name = `${product}|${user}`;
     const kept = this.#kept.get(name);
     if (kept && (await sale.reader.waits(product, user))) return kept;
-    const outcome = await standingOfPresent(sale, product, user, null);
+    const outcome = await sale.line.standing(product, user, null);
     const isKept = outcome.kind === 'standing' && outcome.status === 'queued' && outcome.presenceMs === 0;
     if (isKept) this.#kept.set(name, outcome);
     else this.#kept.delete(name);

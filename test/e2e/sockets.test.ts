@@ -328,6 +328,24 @@ test('a ticket has a few sockets: the oldest goes when one more comes', async ()
   await Promise.all(sockets.slice(2).map((socket) => socket.frame('closed')));
 });
 
+test('a ticket of a place that ended closes no socket of the next place, and learns nothing about it', async () => {
+  const { line } = await openWithSockets(2);
+  const [shopper] = line as [Shopper];
+  const { ticket: ended } = shopper;
+  await shopper.leave();
+  const { ticket } = (await shopper.checkout()).data;
+  expect(ticket).not.toBe(ended);
+  const present = await openSocket(service.url, String(ticket));
+  expect(await present.frame('welcome')).toMatchObject({ status: 'queued', position: 2 });
+  for (let i = 0; i < 12; i += 1) {
+    const welcome = await (await openSocket(service.url, String(ended))).frame('welcome');
+    expect(welcome).toMatchObject({ status: 'left', position: null });
+  }
+  expect(present.closeCode).toBeNull();
+  expect((await shopper.queueStatus({ 'x-ticket': String(ended) })).data).toMatchObject({ status: 'left' });
+  expect((await shopper.queueStatus({ 'x-ticket': String(ticket) })).data).toMatchObject({ status: 'queued' });
+});
+
 test('control frames count like others, and a socket that floods them is cut off', async () => {
   for (const flood of ['ping', 'pong'] as const) {
     const socket = new WebSocket(`${service.url.replace('http', 'ws')}/flash-sale/ws`, { autoPong: false });

@@ -122,6 +122,8 @@ test('shopper_status returns the requested unit, and no other user’s', async (
   await campaign.join('ann');
   expect(await idOf(first)).toEqual(['redeemed', first]);
   expect(await idOf(null)).toEqual(['queued', '']);
+  // A place that is not the present one has ended.
+  expect(await idOf('no-such-place')).toEqual(['left', '']);
   await campaign.leave('ann');
   expect(await idOf(first)).toEqual(['redeemed', first]);
 });
