@@ -76,10 +76,12 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const documented = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
   const routes = routesOfRole(regions ? regions.withOwners(documented) : documented, config.apiRole);
   const { readiness, routes: ops } = opsModule(core, guards.limits, regions?.checks ?? null);
+  const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
+  const described = [...documented, ...ops].filter((route) => !onOpsPort(route));
   const docs = routesOfRole(
     [
-      ...(await docsRoutes([...documented, ...ops], serviceVersion())),
-      ...(await errorRoutes([...documented, ...ops])),
+      ...(await docsRoutes(described, serviceVersion())),
+      ...(await errorRoutes(described)),
       await landingRoute(new CampaignsTable(core.database), config),
     ],
     config.apiRole,
@@ -103,7 +105,6 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       cors,
       core.tracing,
     );
-  const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));
   const server = serverOf(withGuards(shown, guards.byName), routes);

@@ -141,7 +141,9 @@ function firstProblem(items, check) {
  */
 function validateRendered(values, rendered) {
   const args = ['template', 'sale', CHART, '-f', values];
-  writeFileSync(rendered, execFileSync('helm', args, { stdio: ['ignore', 'pipe', 'ignore'] }));
+  const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8' });
+  if (status !== 0) return stderr;
+  writeFileSync(rendered, stdout);
   const result = spawnSync('kubernetes-validate', ['--strict', rendered], { encoding: 'utf8' });
   const lines = `${result.stdout}${result.stderr}`.split('\n');
   const wrong = lines.filter((line) => /^(?:ERROR|WARN)/.test(line) && !UNKNOWN_KINDS.test(line));

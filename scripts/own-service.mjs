@@ -22,7 +22,7 @@ export function enginesIn(dataDir) {
   if (!ports.redis || !ports.postgres || Object.keys(processes).length === 0) return {};
   const secrets = secretsIn(dataDir);
   return {
-    REDIS_URL: `redis://:${encodeURIComponent(secrets.REDIS_PASSWORD ?? '')}@127.0.0.1:${ports.redis}`,
+    REDIS_URL: `redis://default:${encodeURIComponent(secrets.REDIS_PASSWORD ?? '')}@127.0.0.1:${ports.redis}`,
     DATABASE_URL: `postgres://postgres:${encodeURIComponent(secrets.POSTGRES_PASSWORD ?? '')}@127.0.0.1:${ports.postgres}/doorbuster`,
   };
 }

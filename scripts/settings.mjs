@@ -13,8 +13,8 @@ const KEY_NAMES = /** @type {const} */ ([
 ]);
 
 /**
- * @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, redisUrl: string | undefined,
- *   databaseUrl: string | undefined }} Settings
+ * @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, opsPort: string | undefined,
+ *   redisUrl: string | undefined, databaseUrl: string | undefined }} Settings
  */
 /** @typedef {Record<(typeof KEY_NAMES)[number], string>} Keys */
 
@@ -42,10 +42,12 @@ export function readSettings(env, root) {
     host: read('HOST', /^[\w.:-]+$/, 'an address or a host name of this machine') ?? '127.0.0.1',
     dataDir: resolve(read('DATA_DIR', /./, 'a folder') ?? resolve(root, '.data')),
     withDemo: read('DEMO', /^[01]$/, '0 or 1') !== '0',
+    // The service checks it.
+    opsPort: env.OPS_PORT || undefined,
     redisUrl: read(
       'REDIS_URL',
-      /^rediss?(\+sentinel)?:\/\/./,
-      'redis://…, rediss://…, redis+sentinel://… or rediss+sentinel://…',
+      /^rediss?(\+(sentinel|cluster))?:\/\/./,
+      'redis://… or rediss://…, also with +sentinel or +cluster before the colon',
     ),
     databaseUrl: read('DATABASE_URL', /^postgres(ql)?:\/\/./, 'postgres://…'),
   };

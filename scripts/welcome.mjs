@@ -18,6 +18,7 @@ import { addressOf } from './settings.mjs';
  */
 export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, logs }) {
   const address = addressOf(settings);
+  const operatorsAddress = addressOf({ ...settings, port: Number(settings.opsPort ?? settings.port) });
   const secrets = keysAreOurs
     ? [`  admin key     ${secretOf(keys.ADMIN_API_KEYS)}`, `  service key   ${secretOf(keys.SERVICE_API_KEYS)}`]
     : ['  keys          those of the environment'];
@@ -36,7 +37,7 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
     `  operators     ${address}/admin`,
     `  documentation ${address}/docs`,
     `  health        ${address}/readyz`,
-    `  metrics       ${address}/metrics`,
+    `  metrics       ${operatorsAddress}/metrics`,
     ...secrets,
     ...engines,
     `  logs          ${logs}`,

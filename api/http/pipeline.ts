@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Requests of one connection that are being served or wait. */
-type Pipeline = { inFlight: number; waiting: (() => void)[] };
+type Pipeline = { inFlight: number; waiting: (() => void)[]; afterwards: (() => void) | null };
 const PIPELINE = Symbol('pipeline');
 type Pipelined = Socket & { [PIPELINE]?: Pipeline };
 
@@ -26,7 +26,7 @@ export class Pipelines {
     readonly limits: PipelineLimits,
   ) {
     server.on('connection', (socket: Pipelined) => {
-      const pipeline: Pipeline = { inFlight: 0, waiting: [] };
+      const pipeline: Pipeline = { inFlight: 0, waiting: [], afterwards: null };
       socket[PIPELINE] = pipeline;
       // Node itself resumes the connection after it has read a body or written a response.
       socket.on('resume', () => {
@@ -62,10 +62,21 @@ export class Pipelines {
     const next = pipeline.waiting.shift();
     if (next === undefined) {
       pipeline.inFlight -= 1;
+      if (pipeline.inFlight === 0) pipeline.afterwards?.();
       return;
     }
     this.#waiting -= 1;
     if (pipeline.waiting.length === 0) socket.resume();
     next();
   }
+}
+
+/**
+ * Calls back when all requests of a connection have their responses, so that an upgrade does not overtake them.
+ * @param socket of a server with `Pipelines`
+ */
+export function afterResponses(socket: Pipelined, then: () => void): void {
+  const pipeline = socket[PIPELINE];
+  if (pipeline && pipeline.inFlight > 0) pipeline.afterwards = then;
+  else then();
 }

@@ -103,7 +103,7 @@ export function opsRoutes(deps: OpsDeps): Route[] {
         method: 'get',
         path: '/metrics',
         summary: 'Prometheus metrics of all processes',
-        description: 'Computed at most once a second.',
+        description: 'Computed at most once a second. With `OPS_PORT` it is on that port alone.',
         answers: {
           200: {
             description: 'Text exposition format. Names start with `doorbuster_`.',

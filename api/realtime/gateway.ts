@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Request } from 'express';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
@@ -25,6 +26,7 @@ import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { OpenCounts } from '../guards/limits/open-counts.js';
 import { rateLimited } from '../guards/limits/quotas.js';
 import type { Cors } from '../http/cors.js';
+import { afterResponses } from '../http/pipeline.js';
 import { wrongRole } from '../http/process-role.js';
 import { respondRaw } from '../http/raw-response.js';
 import { RequestScheduler } from '../http/request-scheduler.js';
@@ -109,8 +111,7 @@ export class Gateway {
         requestIdOf(req),
       ),
     );
-    http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
-      socket.on('error', () => socket.destroy());
+    const upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
       // Upgrade requests are instances of the app's request class, so `networkOf` works for them too.
       const network = networkOf(req as Request);
@@ -126,6 +127,10 @@ export class Gateway {
       }
       const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
       this.#scheduler.take(() => this.#server.handleUpgrade(req, socket, head, accept));
+    };
+    http.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.on('error', () => socket.destroy());
+      afterResponses(socket, () => upgrade(req, socket, head));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
       Promise.resolve(work()).catch((error: unknown) =>

@@ -65,7 +65,8 @@ export { findRedisServer };
  * @returns {RunningEngine}
  */
 function engine({ pid, exited, kill, stop }, port, password) {
-  const credentials = password === undefined ? '' : `:${encodeURIComponent(password)}@`;
+  // `redis-cli -u` does not authenticate by a URL without a user.
+  const credentials = password === undefined ? '' : `default:${encodeURIComponent(password)}@`;
   return {
     url: `redis://${credentials}127.0.0.1:${port}`,
     port,

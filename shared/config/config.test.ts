@@ -308,6 +308,12 @@ test('rejects keys that are not random and keys that are used twice in productio
     'TICKET_KEYS: key t1 is not random; make it with `openssl rand -base64 32`',
     'ADMIN_API_KEYS: secret of olga is not random; make it with `openssl rand -base64 32`',
   ]);
+  for (const weak of ['passwordpassword1', 'change-me-change-me'])
+    expect(problemsOf({ ...good, ADMIN_API_KEYS: `olga:${weak}` })).toHaveLength(1);
+  const jwks = { SHOPPER_IDENTITY: 'jwt', SHOPPER_JWT_JWKS: 'http://login.example/jwks' };
+  expect(problemsOf({ ...good, ...jwks })).toEqual([
+    'SHOPPER_JWT_JWKS = "http://login.example/jwks": must be https:// in production',
+  ]);
   expect(problemsOf({ ...good, TICKET_KEYS: `t2:${random(1)}`, SERVICE_API_KEYS: 'pay:b7XkQ0pLs93mZr4TyUwE' })).toEqual(
     [
       'TICKET_KEYS: key t2 is the same as key a1 of ATTESTATION_KEYS',

@@ -83,6 +83,9 @@ export function identityProblems(given: Given): string[] {
   if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
     problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
   }
+  if (given.NODE_ENV === 'production' && given.SHOPPER_JWT_JWKS?.startsWith('http:')) {
+    problems.push(`SHOPPER_JWT_JWKS = "${given.SHOPPER_JWT_JWKS}": must be https:// in production`);
+  }
   const mode = chosen ?? inferredMode(given);
   if (mode === 'jwt' && JWT_KEYS.every((name) => given[name] === undefined)) {
     problems.push(`${JWT_KEYS.join(' or ')} is missing: SHOPPER_IDENTITY=jwt needs one of them`);

@@ -4,6 +4,8 @@
  */
 const MIN_DIFFERENT_BYTES = 12;
 const MIN_DIFFERENT_CHARACTERS = 6;
+/** 16 random hexadecimal digits have about 14.6 different pairs of neighbours; `passwordpassword1` has 9. */
+const MIN_DIFFERENT_PAIRS = 12;
 
 const SIGNING = ['ATTESTATION_KEYS', 'TICKET_KEYS', 'PAY_LINK_KEYS', 'SHOPPER_SIGNING_KEYS'] as const;
 const SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'REGION_KEYS'] as const;
@@ -21,7 +23,7 @@ export function weakKeyProblems(given: Readonly<Record<string, string | undefine
   const problems: string[] = [];
   const seen = new Map<string, Key>();
   for (const key of keys) {
-    if (new Set(key.bytes).size < key.differentAtLeast)
+    if (new Set(key.bytes).size < key.differentAtLeast || pairsIn(key.bytes) < MIN_DIFFERENT_PAIRS)
       problems.push(`${key.variable}: ${key.id} is not random; make it with \`openssl rand -base64 32\``);
     const text = key.bytes.toString('hex');
     const other = seen.get(text);
@@ -29,6 +31,10 @@ export function weakKeyProblems(given: Readonly<Record<string, string | undefine
     else seen.set(text, key);
   }
   return problems;
+}
+
+function pairsIn(bytes: Buffer): number {
+  return new Set(Array.from(bytes.subarray(1), (byte, i) => Number(bytes[i]) * 256 + byte)).size;
 }
 
 function keysOf(given: Readonly<Record<string, string | undefined>>): Key[] {

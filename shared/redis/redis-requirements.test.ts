@@ -53,6 +53,10 @@ describe('judgeRedis', () => {
     const { problems, warnings } = judge({ connected_slaves: '1' }, 'always', 2);
     expect(problems).toEqual([]);
     expect(warnings).toEqual([expect.stringContaining('REDIS_WAIT_REPLICAS is 2 and 1 replicas are connected')]);
+    // After a failover the new primary would have none.
+    const wanting = judge({ connected_slaves: '1' }, 'always', 1);
+    expect([wanting.problems, wanting.warnings]).toEqual([[], [expect.stringContaining('Remedy: one replica more')]]);
+    expect(judge({ connected_slaves: '2' }, 'always', 1).warnings).toEqual([]);
   });
 });
 

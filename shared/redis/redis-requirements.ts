@@ -96,6 +96,11 @@ export function judgeRedis(
       `REDIS_WAIT_REPLICAS is ${waitReplicas} and ${connected} replicas are connected: checkouts are refused until ` +
         'they are. Remedy: start the replicas, or set a smaller REDIS_WAIT_REPLICAS.',
     );
+  } else if (waitReplicas > 0 && waitReplicas === connected) {
+    warnings.push(
+      `REDIS_WAIT_REPLICAS is ${waitReplicas} and only ${connected} replicas are connected: after a failover checkouts ` +
+        'are refused until the old primary is back. Remedy: one replica more.',
+    );
   }
   if (fullCoverage === 'yes') {
     warnings.push(

@@ -33,7 +33,24 @@ async function dial(url = service.url): Promise<{ socket: net.Socket; got: () =>
   return { socket, got: () => text, isClosed: () => socket.destroyed || socket.readableEnded };
 }
 const buys = async () => expect((await arrive(service.url, product).checkout()).status).toBe(200);
-const answersIn = (text: string) => text.match(/HTTP\/1\.1 \d{3}/g) ?? [];
+const answersIn = (text: string): string[] => text.match(/HTTP\/1\.1 \d{3}/g) ?? [];
+
+test('an upgrade behind pipelined requests is answered after them, and none of them is lost', async () => {
+  const get = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
+  const upgrade = (path: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+  for (const [path, status] of [
+    ['/flash-sale/ws', 101],
+    ['/no-such-path', 404],
+  ] as const) {
+    const { socket, got } = await dial();
+    socket.write(get.repeat(20) + upgrade(path));
+    await until('the upgrade is answered', () => answersIn(got()).includes(`HTTP/1.1 ${status}`));
+    expect(answersIn(got())).toEqual([...Array(20).fill('HTTP/1.1 200'), `HTTP/1.1 ${status}`]);
+    socket.destroy();
+  }
+});
 
 test('a client that sends its headers, or its body, a byte at a time gets 408 and is disconnected while others buy', async () => {
   const [head, body] = await Promise.all([dial(), dial()]);

@@ -122,6 +122,8 @@ test('OPS_PORT takes metrics, health and the operators’ pages to a listener of
   for (const path of ['/flash-sale/campaign?product_id=x', '/flash-sale/token?device_fp=x', '/docs', '/openapi.json']) {
     expect([path, (await statusOf(path))[1]]).toEqual([path, 404]);
   }
+  const { paths } = (await send(`${url}/openapi.json`)).body;
+  expect(Object.keys(paths).filter((path) => /^\/metrics|^\/admin\/queues/.test(path))).toEqual([]);
   await api.stop();
   await expect(fetch(`${ops}/livez`)).rejects.toThrow();
 });

@@ -97,14 +97,18 @@ describe('ShopperIdentity', () => {
     atEnd('the login service', () => new Promise<void>((resolve) => login.close(() => resolve())));
     const url = new URL(`http://127.0.0.1:${(login.address() as AddressInfo).port}/jwks`);
     const identity = new ShopperIdentity(byKeySet(url), clock);
-    const by = (key: typeof privateKey) =>
+    const by = (key: typeof privateKey, typ?: string) =>
       new SignJWT({})
-        .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+        .setProtectedHeader({ alg: 'ES256', kid: 'k1', ...(typ === undefined ? {} : { typ }) })
         .setSubject('ann')
         .setExpirationTime('1h')
         .sign(key);
     expect(await outcome(identity, await by(privateKey))).toBe('proven');
     expect(await outcome(identity, await by(privateKey), 'bob')).toBe('forbidden');
+    for (const typ of ['JWT', 'at+jwt', 'application/at+jwt'])
+      expect(await outcome(identity, await by(privateKey, typ))).toBe('proven');
+    for (const typ of ['secevent+jwt', 'logout+jwt', 'dpop+jwt'])
+      expect(await outcome(identity, await by(privateKey, typ))).toBe('unauthorized');
     expect(await outcome(identity, await by((await generateKeyPair('ES256')).privateKey))).toBe('unauthorized');
     expect(await outcome(identity, await signed('ann'))).toBe('unauthorized');
     // The public key as a shared secret.

@@ -38,6 +38,8 @@ const JWKS_TIMEOUT_MS = 1_500;
  * no tolerance.
  */
 const CLOCK_TOLERANCE_SECONDS = 3;
+/** Values of `typ`. A logout token or an event of the same issuer has another one. */
+const ACCEPTED_TYPES = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** Algorithms by kind of key, so that a public key is never used as a shared secret. */
 const SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 const PUBLIC_KEY_ALGORITHMS = [
@@ -118,12 +120,12 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
     // The library accepts several encodings of the same JWT; only the canonical one is valid here.
     if (jwt === null || !jwt.split('.').every((part) => decodeBase64url(part) !== null)) return null;
     try {
-      const { payload } = await verify(jwt, {
+      const { payload, protectedHeader } = await verify(jwt, {
         ...options,
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
         currentDate: new Date(clock.nowMs() + CLOCK_TOLERANCE_SECONDS * 1000),
       });
-      if (typeof payload.sub !== 'string') return null;
+      if (typeof payload.sub !== 'string' || !ACCEPTED_TYPES.test(protectedHeader.typ ?? 'JWT')) return null;
       const named = attributes.filter((name) => Object.hasOwn(payload, name)).map((name) => [name, payload[name]]);
       const level = z.int().min(0).max(MAX_IDENTITY_LEVEL).catch(0).parse(payload.identity_level);
       return { user: payload.sub, attributes: Object.fromEntries(named), level, product: null };
