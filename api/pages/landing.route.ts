@@ -32,7 +32,7 @@ const OF_PROXY = /^(?:via|forwarded|x-forwarded-.+|x-real-ip)$/;
  */
 export async function landingRoute(
   campaigns: Pick<CampaignsTable, 'live'>,
-  config: Pick<Config, 'development' | 'showsKeys' | 'adminKeys' | 'serviceKeys'>,
+  config: Pick<Config, 'development' | 'showsKeys' | 'adminKeys' | 'serviceKeys' | 'opsPort'>,
 ): Promise<Route> {
   if (!config.development) {
     const page = await staticFile(HTML, plainPage('Doorbuster', `<p>Flash sales and coupons.</p>\n${LINKS}`));
@@ -48,7 +48,7 @@ export async function landingRoute(
   } as const satisfies RouteContract;
   return defineRoute<RouteContract>(contract, async (call) => {
     const keys = config.showsKeys && isFromThisMachine(call.req) ? keysHtml(config) : KEYS_HINT;
-    const body = plainPage('Doorbuster runs here', developmentHtml(await salesHtml(campaigns), keys));
+    const body = plainPage('Doorbuster runs here', developmentHtml(await salesHtml(campaigns), keys, config));
     call.begin(200, [
       ...[...PAGE_HEADERS, 'Content-Type', HTML, 'Content-Length', String(body.length)],
       ...['Cache-Control', 'no-store', 'X-Request-Id', call.req.requestId],
@@ -85,7 +85,7 @@ ${row('Service key', 'for the shop’s server', serviceKeys[0]?.secret)}
 <p>Only browsers on this machine see them, and only keys that <code>npm start</code> generated.</p>`;
 }
 
-function developmentHtml(sales: string, keys: string): string {
+function developmentHtml(sales: string, keys: string, { opsPort }: Pick<Config, 'opsPort'>): string {
   return `<h2>Sales</h2>
 ${sales}
 <h2>Operators</h2>
@@ -98,7 +98,7 @@ ${LINKS}
 <code>docs/integrate.md</code>.</p>
 <p>Webhooks on this machine: <code>npm run webhooks:listen -- --test</code></p>
 <h2>State</h2>
-<p><a href="/readyz">Health</a> · <a href="/metrics">Metrics</a></p>`;
+<p><a href="/readyz">Health</a>${opsPort === null ? ' · <a href="/metrics">Metrics</a>' : ', and metrics on <code>OPS_PORT</code>'}</p>`;
 }
 
 async function salesHtml(campaigns: Pick<CampaignsTable, 'live'>): Promise<string> {
