@@ -51,7 +51,9 @@ const contract = {
   path: '/admin/campaigns/:id/redemptions',
   summary: 'The redemptions of a campaign',
   description:
-    'In the order in which they were made. `next_cursor` beside `data` is the cursor of the next page; null = the last page.',
+    'In the order of the claims. `next_cursor` beside `data` is the cursor of the next page; null = the last page. A unit that was ' +
+    'promised to a waiting user has the place of the claim, so during a sale it may come before the cursor: events are in the order ' +
+    'of the promises.',
   tag: 'admin',
   caller: 'admin',
   params,

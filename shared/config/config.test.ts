@@ -312,8 +312,9 @@ test('rejects keys that are not random and keys that are used twice in productio
     expect(problemsOf({ ...good, ADMIN_API_KEYS: `olga:${weak}` })).toHaveLength(1);
   const jwks = { SHOPPER_IDENTITY: 'jwt', SHOPPER_JWT_JWKS: 'http://login.example/jwks' };
   expect(problemsOf({ ...good, ...jwks })).toEqual([
-    'SHOPPER_JWT_JWKS = "http://login.example/jwks": must be https:// in production',
+    'SHOPPER_JWT_JWKS = "http://login.example/jwks": must be https:// in production, unless it is on this machine',
   ]);
+  expect(problemsOf({ ...good, ...jwks, SHOPPER_JWT_JWKS: 'http://127.0.0.1:8080/jwks' })).toEqual([]);
   expect(problemsOf({ ...good, TICKET_KEYS: `t2:${random(1)}`, SERVICE_API_KEYS: 'pay:b7XkQ0pLs93mZr4TyUwE' })).toEqual(
     [
       'TICKET_KEYS: key t2 is the same as key a1 of ATTESTATION_KEYS',

@@ -83,8 +83,14 @@ export function identityProblems(given: Given): string[] {
   if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
     problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
   }
-  if (given.NODE_ENV === 'production' && given.SHOPPER_JWT_JWKS?.startsWith('http:')) {
-    problems.push(`SHOPPER_JWT_JWKS = "${given.SHOPPER_JWT_JWKS}": must be https:// in production`);
+  // Anyone on the path of http could choose the keys.
+  if (
+    given.NODE_ENV === 'production' &&
+    /^http:\/\/(?!(?:localhost|127\.0\.0\.1|\[::1\])[:/])/.test(given.SHOPPER_JWT_JWKS ?? '')
+  ) {
+    problems.push(
+      `SHOPPER_JWT_JWKS = "${given.SHOPPER_JWT_JWKS}": must be https:// in production, unless it is on this machine`,
+    );
   }
   const mode = chosen ?? inferredMode(given);
   if (mode === 'jwt' && JWT_KEYS.every((name) => given[name] === undefined)) {

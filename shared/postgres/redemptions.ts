@@ -54,7 +54,7 @@ export class RedemptionsTable {
   constructor(readonly database: Database) {}
 
   /**
-   * A page of reservations in the order of their ids, which is the order in which they were made.
+   * A page of reservations in the order of their ids, which is that of the claims: a promoted user's is that of the place.
    * @param after the last id of the page before
    */
   async page(
