@@ -145,10 +145,10 @@ export class KeptAttempt {
     return this.#alone(async () => (await this.read()) ?? this.#write(attempt));
   }
 
-  /** Adds the ticket, unless the attempt was forgotten meanwhile. */
+  /** Adds the ticket, unless another attempt has begun. A tab whose try was refused may have forgotten this one. */
   async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
     await this.#alone(async () => {
-      if ((await this.read())?.key === attempt.key) await this.#write({ ...attempt, ticket });
+      if (((await this.read()) ?? attempt).key === attempt.key) await this.#write({ ...attempt, ticket });
     });
   }
 

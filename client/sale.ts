@@ -199,6 +199,7 @@ export class Sale extends Emitter<SaleEvents> {
     // An attempt that has ended is forgotten, so that the next one gets a new key.
     const before = this.#pending;
     if (before && (this.standing || (this.#unfit && before.qty !== qty))) await this.#kept.forget(before.key);
+    this.standing = null;
     this.#unfit = false;
     const newKey = randomId();
     const attempt = await this.#kept.claim({ key: newKey, qty });

@@ -289,6 +289,18 @@ describe('a response of another server', () => {
     }
   });
 
+  test('does not end the second attempt either, after the first one has ended', async () => {
+    const product = await open({ per_user_limit: 1 });
+    const { sale, network } = openTab(product, { retryForMs: 100 });
+    await sale.attempt();
+    await sale.release();
+    expect(sale.standing?.status).toBe('released');
+    network.loseAnswerOf('/flash-sale/checkout');
+    expect(await refusalOf(sale.attempt())).toBe('unreachable');
+    expect(await sale.attempt()).toMatchObject({ status: 'completed' });
+    await held(product);
+  });
+
   test('but a quantity that the service refused may be changed', async () => {
     const product = await open({ max_qty: 2, per_user_limit: 2 });
     const { sale, network } = openTab(product);
