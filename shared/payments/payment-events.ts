@@ -83,7 +83,8 @@ export class PaymentEvents {
 
   /**
    * Does what can be done at once, so that a unit that is paid does not expire while Postgres is away or behind. The
-   * event is not stored, so the provider sends it again, and the repetition decides the rest.
+   * event is not stored, so the provider sends it again, and the repetition decides the rest. It may be a repetition
+   * itself: a payment that was late before gets no unit now, because it may have been refunded.
    */
   async #decideBlind(
     all: readonly Located[],
@@ -93,7 +94,7 @@ export class PaymentEvents {
     if (partial || (kind !== 'succeeded' && kind !== 'expired')) return;
     for (const at of all) {
       const { reservations } = this.deps.sales.of(at.product, bucketOfReservation(at.id));
-      if (kind === 'succeeded') await reservations.confirm(at.product, at.id, paymentRef, by);
+      if (kind === 'succeeded') await reservations.confirmHeld(at.product, at.id, paymentRef, by);
       else await reservations.release(at.product, at.id, null, REASONS[kind], by);
     }
   }

@@ -65,12 +65,27 @@ export class Reservations {
     return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, by));
   }
 
+  /** Does the same for a reservation that is held, paid or ended, but reacquires nothing for one that has ended. */
+  confirmHeld(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy): Promise<unknown> {
+    return this.calls.of(product, reservation, () => this.#askConfirm(product, reservation, paymentRef, by)('taken'));
+  }
+
   /**
    * Confirms a payment. A late payment reacquires a unit only if its order still combines. For this the script needs
    * the key of the order, in a second call.
    */
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy) {
-    const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
+    const ask = this.#askConfirm(product, reservation, paymentRef, by);
+    const first = await ask('unknown');
+    if (first.kind !== 'order_needed') return first as Confirmed;
+    const { user, order } = first;
+    const again = () => ask('known', { user, order });
+    const reply = await this.orders.whileLive(user, order, await again(), again);
+    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
+  }
+
+  #askConfirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy) {
+    return (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
       const request = { reservation_id: reservation, payment_ref: paymentRef, ...by, order_state };
       return this.calls.keepAcknowledged(
         product,
@@ -78,12 +93,6 @@ export class Reservations {
         this.#confirms.run(product, { request, owner }),
       );
     };
-    const first = await ask('unknown');
-    if (first.kind !== 'order_needed') return first as Confirmed;
-    const { user, order } = first;
-    const again = () => ask('known', { user, order });
-    const reply = await this.orders.whileLive(user, order, await again(), again);
-    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
   }
 
   /**

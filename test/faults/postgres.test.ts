@@ -72,11 +72,21 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   const metadata = { reservation_id: String(data.reservation_id) };
   const find = `select 1 from redemptions where redemption_id = '${metadata.reservation_id}'`;
   await until('Postgres has it', async () => (await stage.query(find)).length > 0);
+  const over = await stage.openCampaign({ total_limit: 1, hold_seconds: 1, late_payment: 'reacquire' });
+  const late = arrive(stage.url, over);
+  const ended = { reservation_id: String((await late.checkout()).data.reservation_id) };
+  const ticketOfLate = { 'x-ticket': String(late.ticket) };
+  const statusOfLate = async () => (await late.queueStatus(ticketOfLate)).data.status;
+  await until('its hold has ended', async () => (await statusOfLate()) === 'expired');
   stage.postgres.kill('SIGKILL');
   await stage.postgres.exited;
   const paid = stripe.event('checkout.session.completed', stripe.session(metadata, 'pi_away'));
   expect((await stripe.send(paid)).status).toBe(503);
   expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
+  // It may have been late before, and refunded.
+  const paidLate = stripe.event('checkout.session.completed', stripe.session(ended, 'pi_late'));
+  expect((await stripe.send(paidLate)).status).toBe(503);
+  expect(await statusOfLate()).toBe('expired');
   await until('its hold would have ended', () => Date.now() > Date.parse(data.pay_before));
   await stage.startPostgres();
   const again = await until('the event is stored', async () => {
@@ -85,5 +95,8 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   });
   expect(again.data).toEqual({ outcome: 'confirmed', repeated: false });
   expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
-  await until('the ledger is clean', async () => (await ledger(stage.env, product)).code === 0);
+  expect((await stripe.send(paidLate)).data).toEqual({ outcome: 'reacquired', repeated: false });
+  expect(await statusOfLate()).toBe('redeemed');
+  for (const one of [product, over])
+    await until('the ledger is clean', async () => (await ledger(stage.env, one)).code === 0);
 });
