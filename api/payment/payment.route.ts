@@ -84,7 +84,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const { ticket, actor } = callerOfRelease(req, apiKeys, tickets);
       const json = await readJson(req);
       const body = ticket ? validate(holderReleaseBody, json) : validate(releaseBody, json);
-      const data = await decideAll(body, await lookup.find(body, 'call'), async (at) => {
+      const data = await decideAll(body, await lookup.find(body, body.keep ? 'call' : 'release'), async (at) => {
         const bucket = bucketOfReservation(at.id);
         const isOther = ticket && ticket.reservation !== at.id;
         if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) return refused('unknown', foreign());

@@ -28,10 +28,11 @@ export type ReservationLookupDeps = {
 
 /**
  * Which reservations of an order are meant beside those that have not ended. `call`: also the latest of each other
- * product, as a call decides about all of the order. `payment`: also those that expired, because the payment was for
- * them too. `event`: none, unless all have ended.
+ * product, as a call decides about all of the order. `release`: all that have ended, so that a repetition has the same
+ * response; but as `call` if something of the order is paid. `payment`: also those that expired, because the payment
+ * was for them too. `event`: none, unless all have ended.
  */
-type Scope = 'call' | 'payment' | 'event';
+type Scope = 'call' | 'release' | 'payment' | 'event';
 
 /** States from which a payment, release or refund has no effect any more. */
 const ENDED: readonly string[] = ['released', 'expired', 'voided'];
@@ -112,7 +113,9 @@ function chosen(found: readonly OrderedReservation[], scope: Scope): OrderedRese
     products.add(product);
     return isLatest;
   });
-  if (scope === 'call') return [...current, ...ended];
+  if (scope === 'release' && current.every(({ status }) => status === 'reserved'))
+    return found.filter(({ status }) => status !== 'voided');
+  if (scope === 'call' || scope === 'release') return [...current, ...ended];
   const expired = ended.filter(({ status }) => status === 'expired');
   const meant = scope === 'payment' ? [...current, ...expired] : current;
   return meant.length > 0 ? meant : ended;

@@ -124,8 +124,10 @@ test('an order of several users needs the user, and `keep` needs one reservation
   await redeem(ben, order);
   await untilWritten(order, 3);
   expectProblem(await payments.say('release', { order_id: order, user_id: ben, keep: 1 }), 409, 'order_ambiguous');
-  const released = await payments.say('release', { order_id: order, user_id: ben });
+  const release = () => payments.say('release', { order_id: order, user_id: ben });
+  const released = await release();
   expect(released.data.reservations).toHaveLength(2);
+  expect((await release()).text).toBe(released.text);
 });
 
 test('a reservation that was released does not hide a later one of the same order', async () => {
