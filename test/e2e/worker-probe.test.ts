@@ -35,7 +35,14 @@ test('a worker is alive, and ready when Redis and Postgres are there', async () 
     },
     degraded: [],
   });
-  expectProblem(await send(`${url}/admin`), 404, 'not_found');
+  const refused = await send(`${url}/admin`, { headers: { 'x-request-id': 'asked-by-a-test' } });
+  expectProblem(refused, 404, 'not_found');
+  expect([refused.headers.get('x-request-id'), refused.body.instance]).toEqual([
+    'asked-by-a-test',
+    'urn:doorbuster:request:asked-by-a-test',
+  ]);
+  await until('the log has it', () => worker.log.join('\n').includes('asked-by-a-test'));
+  expect((await send(`${url}/livez`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   expect((await send(`${url}/livez`, { method: 'POST' })).headers.get('allow')).toBe('GET, HEAD');
   await worker.stop();
   await expect(fetch(`${url}/livez`)).rejects.toThrow();

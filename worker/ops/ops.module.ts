@@ -38,6 +38,7 @@ export function probesModule({ config, log, life, metrics, shards, database, que
       ],
       ['/metrics', async () => ({ status: 200, type: METRICS_TYPE, text: await metricsText.get() })],
     ]),
+    (problem) => log.info(problem, 'a request was refused'),
   );
   life.add('probes', {
     async start() {
