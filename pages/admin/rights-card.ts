@@ -56,6 +56,7 @@ function askToErase(user: string, path: string, changed: () => Promise<void>): v
         if (erasure.status === 'done') break;
         progress.textContent = progressText(erasure);
         await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER_MS));
+        if (!progress.isConnected) return;
       }
       close();
       say('The user was erased.');

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../shared/config/limits.js';
 import { BansTable } from '../../shared/postgres/bans.js';
 import { Erasures, type OpenErasure } from '../../shared/postgres/erasures.js';
@@ -9,6 +10,8 @@ import { EraseUser, type EraseUserDeps } from './erase-user.js';
 
 /** Each spends most of its time waiting for attempts that other processes have not written yet. */
 const AT_ONCE = 4;
+const WAIT_MS = 15_000;
+const WAITING_KEPT = 10_000;
 
 /** Returns the sweep that erases the users for whom an operator asked it (DELETE /admin/users/:user_id). */
 export function eraseUsers(
@@ -30,9 +33,13 @@ export function eraseUsers(
     },
     limits: LIMITS,
   });
+  /** Users who wait or hold something. They are looked at again when they are not in it any more. */
+  const waiting = new LRUCache<string, true>({ max: WAITING_KEPT, ttl: WAIT_MS });
   const eraseOne = async (one: OpenErasure) => {
+    if (waiting.has(one.id)) return;
     try {
       const outcome = await erasure.erase(one);
+      if (outcome === 'waits') waiting.set(one.id, true);
       if (outcome !== 'waits') log.info({ erasure: one.id, outcome }, 'user.erase');
     } catch (error) {
       // The next run tries it again. Others may be of a shard that is there.
