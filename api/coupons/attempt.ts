@@ -91,14 +91,13 @@ export async function recorded<Value>(
   } finally {
     const reservation = redeemed?.answer.status === 201 ? redeemed.answer.data.reservation_id : undefined;
     metrics.coupons.inc({ action, outcome });
-    // A flood is only counted, because log lines and rows without number would fill the disks.
+    // A flood is only counted: a row for each code would fill the disks. The edge logs a line for each refusal.
     const about = attemptOf(req, attempted, outcome, issued, reservation as ReservationId | undefined);
-    if (!isFlood && attempts.record(about))
-      log.info(
-        { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
-        action,
-      );
-    req.logged = true;
+    if (!isFlood && attempts.record(about)) {
+      const trace = req.trace || undefined;
+      log.info({ request_id: req.requestId, trace, campaign: issued?.product, reservation, outcome }, action);
+      req.logged = true;
+    }
   }
 }
 

@@ -53,9 +53,9 @@ export function redeemRoute(deps: RedeemDeps): Route {
     if (blocklist.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
     const source = idempotencyKey(req, body.idempotency_key);
     const { key } = source;
-    const { named, bound, counted } = deps.devices.of(req, body.device_fp, user, body.attestation);
+    const { named, derived, bound, counted } = deps.devices.of(req, body.device_fp, user, body.attestation);
     const device = body.attestation === undefined ? named : bound;
-    if (body.device_fp === undefined) blocklist.bans.admit({ device: bound });
+    if (derived) blocklist.bans.admit({ device: derived });
     const identity = await shopper.identify(req, user);
     const who = shopperOf(body, identity);
     const guesser = { user, network, proven: identity.proven };

@@ -86,7 +86,7 @@ export function identityProblems(given: Given): string[] {
   // Anyone on the path of http could choose the keys.
   if (
     given.NODE_ENV === 'production' &&
-    /^http:\/\/(?!(?:localhost|127\.0\.0\.1|\[::1\])[:/])/.test(given.SHOPPER_JWT_JWKS ?? '')
+    /^http:\/\/(?!(?:localhost|127\.0\.0\.1|\[::1\])[:/])/i.test(given.SHOPPER_JWT_JWKS ?? '')
   ) {
     problems.push(
       `SHOPPER_JWT_JWKS = "${given.SHOPPER_JWT_JWKS}": must be https:// in production, unless it is on this machine`,

@@ -54,7 +54,7 @@ export class RedemptionsTable {
   constructor(readonly database: Database) {}
 
   /**
-   * A page of reservations in the order of their ids, which is that of the claims: a promoted user's is that of the place.
+   * A page of reservations in the order of their ids, which is that of the claims. Who waited has the id of the place.
    * @param after the last id of the page before
    */
   async page(

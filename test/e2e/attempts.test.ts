@@ -1,8 +1,11 @@
 import { expect, test } from '@jest/globals';
+import { LIMITS } from '../../shared/config/limits.js';
 import { newAttemptId, RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
+import { send } from '../harness/clients.js';
 import { createTestDatabase, startTestRedis } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
+import { forEachAtMost } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** Attempts in real processes: the worker deletes old ones, and the API counts those that it could not write. */
@@ -44,4 +47,29 @@ test('an API reports how many attempts it has written and dropped, and stops cle
   expect(metrics).toMatch(/^# TYPE doorbuster_attempts_dropped_total counter$/m);
   await api.stop();
   expect(api.child.exitCode).toBe(0);
+});
+
+test('every refusal of a code is found in the log by its request id, also one beyond the rows of its network', async () => {
+  const api = await startApiProcess(env);
+  const ask = (i: number, user: string) =>
+    send(`${api.url}/coupons/validate`, {
+      method: 'POST',
+      headers: { 'x-request-id': `asked-${i}-end` },
+      json: { code: `NEVER-ISSUED-${i}`, user_id: user },
+    });
+  const statuses: number[] = [];
+  for (let i = 0; i < 12; i += 1) statuses.push((await ask(i, 'eve')).status);
+  expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
+  await forEachAtMost(
+    16,
+    Array.from({ length: LIMITS.attemptsPerNetworkMinute.rows }, (_, i) => i + 12),
+    async (i) => {
+      await ask(i, `user-${i}`);
+    },
+  );
+  const last = LIMITS.attemptsPerNetworkMinute.rows + 12;
+  await ask(last, 'user-at-the-end');
+  const isLogged = (i: number) => api.process.log.some((line) => line.includes(`asked-${i}-end`));
+  for (const i of [...statuses.keys(), last]) await until(`refusal ${i} is in the log`, () => isLogged(i));
+  await api.process.stop();
 });

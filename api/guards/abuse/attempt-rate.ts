@@ -11,6 +11,9 @@ export type AttemptRateLimits = {
   surgeAttemptsPerMinute: number;
 };
 
+/** The /48 of an IPv6 network, which one customer may have as a whole; other networks as they are. */
+const wideNetwork = (network: string): string => network.split(':', 3).join(':');
+
 /** A campaign, and its own limit of attempts. `product` "" = all codes that could be invented. */
 type Attempted = { product: string; limits: { surgeAttemptsPerMinute?: number } };
 
@@ -40,7 +43,7 @@ export class AttemptRate {
   /** Counts an attempt, whatever its outcome. Only those with a genuine token may raise the cost for others. */
   add(attempted: Attempted, network: string): void {
     const { product } = attempted;
-    const ofNetwork = this.#byNetwork.count(`${product}|${network}`);
+    const ofNetwork = this.#byNetwork.count(`${product}|${wideNetwork(network)}`);
     if (ofNetwork > Math.max(1, this.#limitOf(attempted) * SHARE_OF_ONE)) return;
     this.#attempts.set(product, (this.#attempts.get(product) ?? 0) + 1);
   }
@@ -51,7 +54,9 @@ export class AttemptRate {
    */
   perSecond(product: string, network?: string): number {
     const ofAll = Math.max(this.#lastSecond.get(product) ?? 0, this.#attempts.get(product) ?? 0);
-    return network === undefined ? ofAll : Math.max(ofAll, this.#byNetwork.countOf(`${product}|${network}`));
+    return network === undefined
+      ? ofAll
+      : Math.max(ofAll, this.#byNetwork.countOf(`${product}|${wideNetwork(network)}`));
   }
 
   /** Whether claims of a network need a proof of work: the network storms the campaign, or many networks do. */

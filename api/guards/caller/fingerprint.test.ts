@@ -41,6 +41,7 @@ test('takes a name in the form of a derived device for no name', () => {
   const own = devices.derive(asking({}));
   expect(devices.of(asking({}), victim, 'user-1', undefined)).toEqual({
     named: null,
+    derived: own,
     bound: victim,
     counted: `${own}|user-1`,
   });
@@ -52,7 +53,12 @@ test('no name equals the quota of a derived device and its user', () => {
   const { counted } = devices.of(asking({}), undefined, 'user-1', undefined);
   expect(counted).not.toMatch(EXTERNAL_ID_PATTERN);
   const name = counted.replace('|', '.');
-  expect(devices.of(asking({}), name, 'user-2', undefined)).toEqual({ named: name, bound: name, counted: name });
+  expect(devices.of(asking({}), name, 'user-2', undefined)).toEqual({
+    named: name,
+    derived: null,
+    bound: name,
+    counted: name,
+  });
 });
 
 test('is keyed: another key derives other devices, and a token is bound to the device by its own key', () => {

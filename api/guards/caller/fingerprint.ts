@@ -39,6 +39,8 @@ export function namedDevice(req: Request): DeviceId | null {
 export type RequestDevice = {
   /** The device that the client named; null = none, or a derived one, which other users share. */
   named: DeviceId | null;
+  /** The device that is derived for the caller; null = the client named one. */
+  derived: DeviceId | null;
   /** The device that a token is bound to: the one that the client sent, or else the derived one. */
   bound: DeviceId;
   /**
@@ -74,11 +76,12 @@ export class DerivedDevices {
    */
   of(req: Request, sent: string | undefined, user: string, token: string | undefined): RequestDevice {
     const given = (sent as DeviceId | undefined) ?? namedDevice(req);
-    if (given !== null && !isDerivedFingerprint(given)) return { named: given, bound: given, counted: given };
+    if (given !== null && !isDerivedFingerprint(given))
+      return { named: given, derived: null, bound: given, counted: given };
     const derived = this.derive(req);
     const key = given === null && token !== undefined ? this.#keyOf(token) : this.#newest;
     const own = key === this.#newest ? derived : fingerprint(req, key);
-    return { named: null, bound: given ?? own, counted: `${derived}|${user}` };
+    return { named: null, derived, bound: given ?? own, counted: `${derived}|${user}` };
   }
 
   /** Returns the device that a new token is bound to. @param sent as in `of` */
