@@ -62,7 +62,9 @@ export function loginRoutes(deps: LoginRouteDeps): Route[] {
           throw rateLimited('login', deps.logins.limit, deps.logins.windowMs / 1000, waitMs);
         }
         try {
-          const { url, attempt } = await deps.issuer.begin();
+          const { url, attempt } = await deps.issuer.begin(
+            `${req.protocol}://${req.headers.host}/admin/login/callback`,
+          );
           const seconds = Math.floor(deps.limits.loginMs / 1000);
           redirect(call, url.href, [cookie(req, COOKIE, deps.cookies.seal(attempt), seconds, 'Lax')]);
         } catch (error) {

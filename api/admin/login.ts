@@ -64,6 +64,7 @@ const attemptSchema = z.strictObject({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
+  redirectUrl: z.url(),
   expires: z.number(),
 });
 
@@ -98,7 +99,10 @@ export class LoginCookies {
       return mac.length === expected.length && timingSafeEqual(mac, expected);
     });
     if (!isOurs) return null;
-    const { expires, ...attempt } = attemptSchema.parse(JSON.parse(bytes.toString()));
+    // Another version may have made it.
+    const parsed = attemptSchema.safeParse(JSON.parse(bytes.toString()));
+    if (!parsed.success) return null;
+    const { expires, ...attempt } = parsed.data;
     return expires > this.nowMs() ? attempt : null;
   }
 }

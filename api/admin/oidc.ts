@@ -4,7 +4,7 @@ import { ROLES, type Role } from '../../shared/domain/role.js';
 import type { Log } from '../../shared/observability/log.js';
 
 /** What the browser must bring back from the issuer: kept in a signed cookie of that browser. */
-export type LoginAttempt = { state: string; nonce: string; verifier: string };
+export type LoginAttempt = { state: string; nonce: string; verifier: string; redirectUrl: string };
 /** An operator by the proof of the issuer. `role`: null = none of the groups has a role. */
 export type ProvenOperator = { issuer: string; subject: string; names: readonly string[]; role: Role | null };
 
@@ -32,17 +32,23 @@ export class Issuer {
 
   constructor(readonly deps: IssuerDeps) {}
 
-  /** Begins a login. @returns the address of the issuer, and what to keep until the return @throws IssuerUnavailable */
-  async begin(): Promise<{ url: URL; attempt: LoginAttempt }> {
+  /**
+   * Begins a login.
+   * @param callback address of the return by the request, if none is configured
+   * @returns the address of the issuer, and what to keep until the return
+   * @throws IssuerUnavailable
+   */
+  async begin(callback: string): Promise<{ url: URL; attempt: LoginAttempt }> {
     const { config } = this.deps;
     const client = await this.#client();
     const attempt = {
       state: oidc.randomState(),
       nonce: oidc.randomNonce(),
       verifier: oidc.randomPKCECodeVerifier(),
+      redirectUrl: config.redirectUrl?.href ?? callback,
     };
     const url = oidc.buildAuthorizationUrl(client, {
-      redirect_uri: config.redirectUrl.href,
+      redirect_uri: attempt.redirectUrl,
       scope: config.scope,
       state: attempt.state,
       nonce: attempt.nonce,
@@ -56,11 +62,14 @@ export class Issuer {
    * Completes a login with the query that the issuer sent through the browser.
    * @throws LoginRefused or IssuerUnavailable
    */
-  async complete(query: URLSearchParams, { state, nonce, verifier }: LoginAttempt): Promise<ProvenOperator> {
+  async complete(
+    query: URLSearchParams,
+    { state, nonce, verifier, redirectUrl }: LoginAttempt,
+  ): Promise<ProvenOperator> {
     const { config } = this.deps;
     const client = await this.#client();
-    // By the configured address, because a proxy may have changed host and scheme of the request.
-    const url = new URL(config.redirectUrl);
+    // By the address of the beginning, because a proxy may have changed host and scheme of this request.
+    const url = new URL(redirectUrl);
     url.search = query.toString();
     try {
       const tokens = await oidc.authorizationCodeGrant(client, url, {

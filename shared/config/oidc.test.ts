@@ -38,10 +38,13 @@ describe('the login of operators', () => {
   });
 
   test('needs all of its settings, and names those without effect', () => {
-    const { OIDC_ISSUER, ...others } = OIDC;
+    const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET } = OIDC;
     expect(problemsOf({ OIDC_ISSUER })).toEqual(
-      Object.keys(others).map((name) => `${name} is missing: OIDC_ISSUER needs it`),
+      ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'].map((name) => `${name} is missing: OIDC_ISSUER needs it`),
     );
+    const three = readConfig({ ...ENGINES, OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET }).oidc;
+    expect(three?.redirectUrl).toBeNull();
+    expect(three?.roles.get('doorbuster-support')).toBe('support');
     expect(problemsOf({ OIDC_ROLES: 'a:admin' })).toEqual([
       'OIDC_ROLES has no effect without OIDC_ISSUER: set it or remove OIDC_ROLES',
     ]);

@@ -6,8 +6,8 @@ export type OidcConfig = {
   issuer: URL;
   clientId: string;
   clientSecret: string;
-  /** The address of GET /admin/login/callback, as browsers reach it. */
-  redirectUrl: URL;
+  /** The address of GET /admin/login/callback, as browsers reach it; null = that of each request. */
+  redirectUrl: URL | null;
   scope: string;
   rolesClaim: string;
   /** Roles by the value of the claim. */
@@ -44,7 +44,9 @@ export const OIDC_ENVIRONMENT = {
       message: 'must be the public address of /admin/login/callback',
     })
     .optional()
-    .describe('public address of `/admin/login/callback`, as it is registered at the issuer'),
+    .describe(
+      'public address of `/admin/login/callback`, as it is registered at the issuer; unset = by the host of the request',
+    ),
   OIDC_SCOPE: z
     .string()
     .regex(/^openid( [\x21-\x7e]+)*$/, 'must be space-separated and begin with openid')
@@ -57,17 +59,19 @@ export const OIDC_ENVIRONMENT = {
   OIDC_ROLES: roles
     .optional()
     .describe(
-      'role of each group, comma-separated `group:role`; of several, the highest counts. An operator without any cannot log in',
+      'role of each group, comma-separated `group:role`; of several, the highest counts. An operator without any cannot log in. ' +
+        'Unset: `doorbuster-admin:admin` and so on for each role',
     ),
 };
 
 export const OIDC_SECRETS = ['OIDC_CLIENT_SECRET'] as const;
-const NEEDED = ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_REDIRECT_URL', 'OIDC_ROLES'] as const;
+const NEEDED = ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const;
+const OF_ISSUER = [...NEEDED, 'OIDC_REDIRECT_URL', 'OIDC_ROLES'] as const;
 
 /** Problems of settings for the login of operators that do not fit together. */
 export function oidcProblems(given: Record<string, string | undefined>): string[] {
   if (given.OIDC_ISSUER === undefined) {
-    return NEEDED.filter((name) => given[name] !== undefined).map(
+    return OF_ISSUER.filter((name) => given[name] !== undefined).map(
       (name) => `${name} has no effect without OIDC_ISSUER: set it or remove ${name}`,
     );
   }
@@ -82,14 +86,14 @@ export function oidcProblems(given: Record<string, string | undefined>): string[
 /** @param e an environment for which `oidcProblems` found no problem @returns null = operators log in with keys only */
 export function oidcOf(e: z.infer<z.ZodObject<typeof OIDC_ENVIRONMENT>>): OidcConfig | null {
   const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_REDIRECT_URL, OIDC_ROLES } = e;
-  if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_CLIENT_SECRET || !OIDC_REDIRECT_URL || !OIDC_ROLES) return null;
+  if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_CLIENT_SECRET) return null;
   return {
     issuer: new URL(OIDC_ISSUER),
     clientId: OIDC_CLIENT_ID,
     clientSecret: OIDC_CLIENT_SECRET,
-    redirectUrl: new URL(OIDC_REDIRECT_URL),
+    redirectUrl: OIDC_REDIRECT_URL === undefined ? null : new URL(OIDC_REDIRECT_URL),
     scope: e.OIDC_SCOPE,
     rolesClaim: e.OIDC_ROLES_CLAIM,
-    roles: new Map(OIDC_ROLES),
+    roles: new Map(OIDC_ROLES ?? ROLES.map((role) => [`doorbuster-${role}`, role])),
   };
 }

@@ -17,7 +17,6 @@ const service = await startService({
   OIDC_ISSUER: issuer,
   OIDC_CLIENT_ID: CLIENT_ID,
   OIDC_CLIENT_SECRET: CLIENT_SECRET,
-  OIDC_REDIRECT_URL: redirectUrl,
   OIDC_ROLES: 'shop-support:support,shop-admins:admin,everybody:viewer',
 });
 const { url } = service;
