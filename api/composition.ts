@@ -73,8 +73,9 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     ...supportModule(core, guards, claims),
   ];
   const { named } = guards.auth;
-  const documented = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
-  const routes = routesOfRole(regions ? regions.withOwners(documented) : documented, config.apiRole);
+  const own = withGuards(named ? named.withSessions(unguarded) : unguarded, guards.byName);
+  const documented = regions?.withOwners(own) ?? own;
+  const routes = routesOfRole([...documented, ...(regions?.arrivals(own) ?? [])], config.apiRole);
   const { readiness, routes: ops } = opsModule(core, guards.limits, regions?.checks ?? null);
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const described = [...documented, ...ops].filter((route) => !onOpsPort(route));

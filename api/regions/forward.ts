@@ -45,6 +45,7 @@ export function forwarded(route: Route, deps: ForwardDeps): Route {
   const { regions, owners, tickets } = deps;
   return {
     ...route,
+    contract: { ...route.contract, errors: [...route.contract.errors, 'region_unavailable'] },
     async handle(req, res) {
       if (route.contract.body) req.bodyRead = { value: await readJson(req) };
       const subject = subjectOf(req, req.bodyRead?.value, tickets);
@@ -145,9 +146,7 @@ function unreachable(reason: string, req: Request, { metrics, log }: ForwardDeps
   metrics.regionCalls.inc({ region, outcome: 'unreachable' });
   log.info({ request_id: req.requestId, region, reason }, 'not forwarded');
   req.logged = true;
-  return new Problem(
-    'temporarily_unavailable',
-    'The region that decides about this request cannot be reached. Retry with the same idempotency key.',
-    { retryAfterSeconds: RETRY_SECONDS },
-  );
+  return new Problem('region_unavailable', 'Retry the request with the same idempotency key.', {
+    retryAfterSeconds: RETRY_SECONDS,
+  });
 }

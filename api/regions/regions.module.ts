@@ -25,8 +25,10 @@ type Check = { ok: boolean; detail: string };
 export type RegionParts = {
   /** Routes of regions themselves. */
   routes: Route[];
-  /** Returns the routes, each decided by the owner of its subject, and those at which forwarded requests arrive. */
+  /** Returns the routes, each decided by the owner of its subject. */
   withOwners(routes: readonly Route[]): Route[];
+  /** Returns the routes at which requests arrive that other regions forward. */
+  arrivals(routes: readonly Route[]): Route[];
   /** Whether another region decides about a code. */
   isOfOther: (code: Code) => boolean;
   checks: () => { own: Check; others: Record<string, Check> };
@@ -56,10 +58,8 @@ export function regionsModule(core: Core, { auth }: Pick<Guards, 'auth'>, claims
         ...{ regions, apiKeys, keys },
       }),
     ],
-    withOwners: (routes) => [
-      ...routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
-      ...routes.flatMap((route) => arrival(route, arrivals) ?? []),
-    ],
+    withOwners: (routes) => routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
+    arrivals: (routes) => routes.flatMap((route) => arrival(route, arrivals) ?? []),
     isOfOther: (code) => owners.ofCode(code) !== own,
     checks: () => checksOf(regions),
   };

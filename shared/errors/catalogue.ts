@@ -261,6 +261,11 @@ export const ERRORS = {
   rate_limited: { status: 429, title: 'Too many requests', remedy: 'Wait `Retry-After` seconds.' },
   internal_error: { status: 500, title: 'Something went wrong on our side', remedy: 'Report `instance`.' },
   campaign_paused: { status: 503, title: 'The sale is paused', remedy: 'Wait `Retry-After` seconds.' },
+  region_unavailable: {
+    status: 503,
+    title: 'The region that decides about this request cannot be reached',
+    remedy: 'Retry with the same idempotency key after `Retry-After` seconds (docs/regions.md).',
+  },
   temporarily_unavailable: {
     status: 503,
     title: 'The service is temporarily unavailable',

@@ -130,6 +130,7 @@ export type Texts = typeof en;
 /** The text for a code of the error catalogue. */
 export function problemText(code: string, texts: Texts): string {
   const { problems } = texts;
+  if (code === 'region_unavailable') return problems.temporarily_unavailable;
   return Object.hasOwn(problems, code) ? problems[code as keyof Texts['problems']] : problems.other;
 }
 

@@ -145,6 +145,8 @@ test('only a region with the key is served, and nothing is forwarded twice', asy
   const headers = { 'doorbuster-region-key': 'region-secret-of-the-tests' };
   const wrong = await send(`${eu.stage.url}${path}`, { method: 'POST', json, headers });
   expect(wrong).toMatchObject({ status: 503, body: { code: 'temporarily_unavailable' } });
+  const { text } = await send(`${eu.stage.url}/openapi.json`);
+  expect(text.includes('examples/region_unavailable')).toBe(true);
 });
 
 test('a link that is cut under load refuses only codes of the other region', async () => {
@@ -167,7 +169,7 @@ test('a link that is cut under load refuses only codes of the other region', asy
     });
   const [mine, theirs] = [String(spare[1].codes[0]), String(spare[0].codes[0])];
   const refused = await redeem(eu, fields(theirs));
-  expect(refused).toMatchObject({ status: 503, body: { code: 'temporarily_unavailable' } });
+  expect(refused).toMatchObject({ status: 503, body: { code: 'region_unavailable' } });
   expect(refused.headers.get('content-type')).toBe('application/problem+json');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(await redeem(eu, fields(mine))).toMatchObject({ status: 201 });
