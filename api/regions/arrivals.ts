@@ -75,6 +75,7 @@ export function beatRoute(
       layout: regions.layout,
       epoch: regions.epoch,
       serves: regions.refusal === null,
+      reached: regions.others.filter(({ problem }) => problem === null).map(({ region }) => region),
       epochs: regions.epochs(),
       campaigns: found.map(({ no, productId, code }) => ({ no, product_id: productId, code })),
     });

@@ -28,6 +28,7 @@ export const beatData = z.object({
   layout: z.string().describe('the settings that all regions must share, as one text'),
   epoch: z.int().nullable().describe('the epoch of this installation; null = it has not joined its region'),
   serves: z.boolean().describe('whether this installation owns its region'),
+  reached: z.array(z.string()).optional().describe('the other regions that can be called from this one'),
   epochs,
   campaigns: z
     .array(z.object({ no: z.int(), product_id: z.string(), code: z.string().nullable() }))

@@ -17,12 +17,13 @@ export type RegionsDeps = {
 };
 
 /** A region under another installation than the one that replied. It counts as unreachable. */
-type Peer = { link: RegionLink; epoch: number | null; problem: string | null; asked: boolean };
+type Peer = { link: RegionLink; epoch: number | null; problem: string | null; asked: boolean; replied: boolean };
 
 /**
  * This installation as one of several regions: whether it owns its region, the links to the others, and what they have.
- * An installation owns its region until it learns that another one has a higher epoch; it never asks before it serves,
- * so that a cut link does not stop it (decision 49).
+ * An installation owns its region until it learns that another one has a higher epoch. A process that starts serves
+ * nothing until another region has replied, because a lost region may come back; afterwards a cut link does not stop it
+ * (decision 49).
  */
 export class Regions {
   readonly directory: RegionDirectory;
@@ -42,7 +43,10 @@ export class Regions {
     this.#peers = new Map(
       config.peers.map(({ name, url }) => [
         name,
-        { link: new RegionLink(name, url, limits), epoch: null, problem: 'it has not replied yet', asked: false },
+        {
+          link: new RegionLink(name, url, limits),
+          ...{ epoch: null, problem: 'it has not replied yet', asked: false, replied: false },
+        },
       ]),
     );
   }
@@ -63,8 +67,9 @@ export class Regions {
     if (this.#state.region !== this.own) return `it has joined as ${this.#state.region}, and REGION is ${this.own}`;
     const owner = this.#learnt.get(this.own) ?? 0;
     if (owner > (this.epoch ?? 0)) return `another installation owns ${this.own} since epoch ${owner}`;
-    // An old owner that starts again must learn of the new one before it serves, if it can reach any region.
-    if ([...this.#peers.values()].some(({ asked }) => !asked)) return 'the other regions are being asked';
+    const peers = [...this.#peers.values()];
+    if (peers.some(({ asked }) => !asked)) return 'the other regions are being asked';
+    if (!peers.some(({ replied }) => replied)) return 'no other region has replied since the start';
     return null;
   }
 
@@ -203,6 +208,7 @@ export class Regions {
     if (data.layout !== this.layout) return 'its REGIONS or REGION_CODE_PREFIXES are others than here';
     peer.epoch = data.epoch;
     await this.learn(data.epochs);
+    peer.replied = true;
     const found = data.campaigns.map(({ no, product_id, code }) => ({ no, productId: product_id, code }));
     this.directory.add(region, found, found.length < limits.regionCampaignsPerBeat);
     if (data.epoch === null) return 'it has not joined its region';

@@ -19,7 +19,7 @@ export const JOURNAL = `
   comment on column installation.region is
     'the region that this installation is; null = it is the only one. Set by npm run regions -- join';
   comment on column installation.region_epoch is
-    'grows with each npm run regions -- take-over; the installation with the highest epoch owns the region';
+    'grows with each npm run regions -- failover; the installation with the highest epoch owns the region';
 
   create table journal_cursor (
     last_id text not null,

@@ -18,6 +18,7 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
 test('reads the regions with their prefixes in canonical form, and ignores them without REGION', () => {
   expect(readConfig({ ...GOOD, REGION_CODE_PREFIXES: 'us-=us, e-u=eu,=us' }).regions).toEqual({
     own: 'eu',
+    url: 'http://10.0.0.1:8102',
     layout: {
       names: ['us', 'eu'],
       prefixes: [

@@ -6,6 +6,8 @@ import { type ApiKey, apiKeys } from './environment-values.js';
 /** This installation as one of several regions. */
 export type RegionsConfig = {
   own: RegionName;
+  /** Of this region, without a slash at the end. */
+  url: string;
   layout: RegionLayout;
   /** The other regions, with the URL of their API without a slash at the end. */
   peers: readonly { name: RegionName; url: string }[];
@@ -98,6 +100,7 @@ export function regionsOf(e: RegionsEnvironment): RegionsConfig | null {
   if (e.REGION === undefined || e.REGIONS === undefined || e.REGION_KEYS === undefined) return null;
   return {
     own: e.REGION,
+    url: e.REGIONS.find(({ name }) => name === e.REGION)?.url ?? '',
     layout: { names: e.REGIONS.map(({ name }) => name), prefixes: e.REGION_CODE_PREFIXES ?? [] },
     peers: e.REGIONS.filter(({ name }) => name !== e.REGION),
     keys: e.REGION_KEYS,

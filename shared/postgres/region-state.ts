@@ -64,7 +64,7 @@ export async function joinRegion(
 }
 
 /** Makes this installation the owner of its region under a new epoch. */
-export async function takeOverRegion(client: Queryable, region: RegionName, epoch: number): Promise<void> {
+export async function failOverRegion(client: Queryable, region: RegionName, epoch: number): Promise<void> {
   await client.query('update installation set region_epoch = $1', [epoch]);
   await learnEpochs(client, new Map([[region, epoch]]));
 }

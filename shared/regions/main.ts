@@ -6,7 +6,7 @@ import type { RegionsConfig } from '../config/regions.js';
 import { campaignNumbersOf, type RegionName } from '../domain/regions.js';
 import { writeAudit } from '../postgres/audit-log.js';
 import { Database } from '../postgres/pool.js';
-import { joinRegion, type RegionState, readRegionState, takeOverRegion } from '../postgres/region-state.js';
+import { failOverRegion, joinRegion, type RegionState, readRegionState } from '../postgres/region-state.js';
 import { RegionTransfers } from '../postgres/region-transfers.js';
 
 /** `npm run regions`: see scripts/regions.mjs for its arguments. */
@@ -18,7 +18,7 @@ const MAX_SHOWN = 100;
 class Refused extends Error {}
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
-const { action, yes } = options();
+const { action, name } = options();
 const { config, databaseUrl } = configuration();
 const database = new Database({
   url: databaseUrl,
@@ -31,7 +31,7 @@ const database = new Database({
 try {
   const state = await readRegionState(database);
   if (action === 'join') await join(state);
-  else if (action === 'take-over') await takeOver(state);
+  else if (action === 'failover') await failOver(state, name);
   else await show(state);
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error);
@@ -58,24 +58,46 @@ async function join({ region, epoch }: RegionState): Promise<void> {
   print(`this installation is ${config.own} now, with epoch 1; its campaigns get the numbers from ${numbers.first}`);
 }
 
-async function takeOver({ region, epoch, learnt }: RegionState): Promise<void> {
-  if (region !== config.own)
-    throw new Refused(`This database is of ${region ?? 'no region'}. Restore the one of ${config.own} first.`);
+/**
+ * Makes this installation the owner of its region instead of a lost one.
+ * @param name as the operator typed it
+ */
+async function failOver({ region, epoch, learnt }: RegionState, name: string): Promise<void> {
+  const { own } = config;
+  if (name !== own)
+    throw new Refused(`This installation is ${own}, not ${name}. Run the command where REGION is ${name}.`);
+  if (region !== own)
+    throw new Refused(`This database is of ${region ?? 'no region'}. Restore the one of ${own} first.`);
   const others = await askOthers();
-  const highest = Math.max(epoch ?? 0, learnt.get(config.own) ?? 0, ...others.map(({ known }) => known));
-  for (const { name, problem } of others) print(problem === null ? `asked ${name}` : `not asked: ${name}, ${problem}`);
-  print(`${config.own} has epoch ${highest}; this installation would own it under epoch ${highest + 1}.`);
-  print('The old installation refuses to serve as soon as it reaches another region, or another region reaches it.');
-  print(
-    'Until then it goes on. Make sure that it is stopped, or that no client reaches it: nothing else excludes that',
-  );
-  print('both redeem the same code. Promises that were not in the restored database are lost.');
-  if (!yes) return print('To do it, repeat the command with --yes.');
+  for (const { name: other, problem } of others)
+    print(problem === null ? `asked ${other}` : `not asked: ${other}, ${problem}`);
+  const reaching = others.filter(({ reached }) => reached.includes(own));
+  const places = [
+    ...((await answers(config.url)) ? [config.url] : []),
+    ...reaching.map(({ name: other }) => `the URL that ${other} has for it`),
+  ];
+  if (places.length > 0)
+    throw new Refused(
+      `${own} answers at ${places.join(' and at ')}. Stop the lost installation and its load balancer, then repeat.`,
+    );
+  const next = Math.max(epoch ?? 0, learnt.get(own) ?? 0, ...others.map(({ known }) => known)) + 1;
   await database.transaction(async (client) => {
-    await takeOverRegion(client, config.own, highest + 1);
-    await audit(client, 'region.take_over', { region: config.own, epoch: highest + 1 });
+    await failOverRegion(client, own, next);
+    await audit(client, 'region.failover', { region: own, epoch: next });
   });
-  print(`done. Start the workers and the APIs, and set the URL of ${config.own} in REGIONS everywhere.`);
+  print(`${own} has epoch ${next} now, and this installation owns it.`);
+  print('Promises that were not in the restored database are lost.');
+  print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+}
+
+/** Whether anything replies at the URL of a region, with any status: then it is not stopped. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    await fetch(`${url}/livez`, { redirect: 'manual', signal: AbortSignal.timeout(ASK_MS) });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function show({ region, epoch, learnt }: RegionState): Promise<void> {
@@ -96,7 +118,17 @@ async function show({ region, epoch, learnt }: RegionState): Promise<void> {
     );
 }
 
-type Other = { name: RegionName; known: number; serves: boolean; problem: string | null };
+type Other = {
+  name: RegionName;
+  /** The epoch of this region that the other one knows. */
+  known: number;
+  serves: boolean;
+  /** The regions that can be called from there. */
+  reached: readonly RegionName[];
+  problem: string | null;
+};
+
+type BeatReply = { serves: boolean; epochs: Record<string, number>; reached?: string[] };
 
 /** Asks the APIs of the other regions which epoch they know for this one. */
 function askOthers(): Promise<Other[]> {
@@ -111,8 +143,9 @@ function askOthers(): Promise<Other[]> {
           signal: AbortSignal.timeout(ASK_MS),
         });
         if (response.status !== 200) return failed(name, `it replied with ${response.status}`);
-        const { data } = (await response.json()) as { data: { serves: boolean; epochs: Record<string, number> } };
-        return { name, known: data.epochs[config.own] ?? 0, serves: data.serves, problem: null };
+        const { data } = (await response.json()) as { data: BeatReply };
+        const { serves, epochs, reached = [] } = data;
+        return { name, known: epochs[config.own] ?? 0, serves, reached, problem: null };
       } catch (error) {
         return failed(name, error instanceof Error ? error.message : String(error));
       }
@@ -121,7 +154,7 @@ function askOthers(): Promise<Other[]> {
 }
 
 function failed(name: RegionName, reason: string): Other {
-  return { name, known: 0, serves: false, problem: `cannot be reached: ${reason}` };
+  return { name, known: 0, serves: false, reached: [], problem: `cannot be reached: ${reason}` };
 }
 
 function audit(client: Parameters<typeof writeAudit>[0], does: string, after: Record<string, unknown>): Promise<void> {
@@ -135,12 +168,13 @@ function audit(client: Parameters<typeof writeAudit>[0], does: string, after: Re
   });
 }
 
-function options(): { action: 'show' | 'join' | 'take-over'; yes: boolean } {
+/** `name`: of the region that `failover` takes over; "" for other actions. */
+function options(): { action: 'show' | 'join' | 'failover'; name: string } {
   try {
-    const { values, positionals } = parseArgs({ allowPositionals: true, options: { yes: { type: 'boolean' } } });
-    const [given = 'show', ...more] = positionals;
-    const known = (['show', 'join', 'take-over'] as const).find((one) => one === given);
-    if (known && more.length === 0) return { action: known, yes: values.yes ?? false };
+    const { positionals } = parseArgs({ allowPositionals: true, options: {} });
+    const [action = 'show', name = '', ...more] = positionals;
+    if ((action === 'show' || action === 'join') && name === '') return { action, name };
+    if (action === 'failover' && name !== '' && more.length === 0) return { action, name };
     process.stderr.write(`unknown: ${positionals.join(' ')}; see npm run regions -- --help\n`);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);

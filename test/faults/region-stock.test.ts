@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { sendOnce } from '../harness/clients.js';
 import type { Crowd } from '../harness/crowd.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { type RegionStage, readinessOf, runRegions, startTwoRegions, untilLinked } from '../harness/region-stage.js';
@@ -82,7 +83,13 @@ test('units in transit are in no region, and arrive after a cut link and a kille
   expect(await totals(product)).toEqual([40, 40]);
   expect(await runRegions(us.stage.env)).toContain(`20 of ${product} to eu in_transit`);
   await us.stage.apis.at(-1)!.kill();
-  await us.stage.startApi();
+  await us.stage.startApi(us.stage.env, false);
+  const isRefused = async () =>
+    (await readinessOf(us.stage.url))?.checks.region?.detail === 'no other region has replied since the start';
+  await until('the restarted region serves nothing', isRefused);
+  expect(await us.operator.call('GET', `/admin/campaigns/${product}`)).toMatchObject({ status: 200 });
+  const sale = `${us.stage.url}/flash-sale/campaign?product_id=${product}`;
+  expect(await sendOnce(sale)).toMatchObject({ status: 503, body: { code: 'temporarily_unavailable' } });
   await heal();
   await untilStatus(us, product, 'arrived');
   expect(await totals(product)).toEqual([40, 60]);

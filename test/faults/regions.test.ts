@@ -21,6 +21,8 @@ import { Stage } from './stage.js';
 const regions = await startTwoRegions({ TRUST_PROXY: '1' });
 const { us, eu, toUs, toEu } = regions;
 
+const stderrOf = (error: { stderr: string }) => error.stderr;
+const contain = (text: string) => expect.stringContaining(text);
 const fields = (code: string, user = `user-${randomUUID()}`) => ({ code, user_id: user, order_id: `order-of-${user}` });
 const redeem = (at: RegionStage, json: object, headers: Record<string, string> = {}) =>
   send(`${at.stage.url}/coupons/redeem`, {
@@ -207,8 +209,27 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   const { REDIS_URL, DATABASE_URL, PORT } = restored.env;
   restored.env = { ...us.stage.env, REDIS_URL, DATABASE_URL, PORT };
 
-  expect(await runRegions(restored.env, 'take-over')).toContain('would own it under epoch 2');
-  expect(await runRegions(restored.env, 'take-over', '--yes')).toContain('done');
+  await us.stage.startApi(us.stage.env, false);
+  await until('the lost region answers', async () => (await readinessOf(us.stage.url)) !== null);
+  for (const [name, reason] of [
+    ['eu', 'This installation is us, not eu'],
+    ['us', `us answers at ${us.stage.url}`],
+  ] as const)
+    await expect(runRegions(restored.env, 'failover', name)).rejects.toMatchObject({
+      code: 1,
+      stderr: contain(reason),
+    });
+  // The operator has changed the URL already, and another region still reaches the lost one.
+  const moved = { ...restored.env, REGIONS: String(restored.env.REGIONS).replace(us.stage.url, 'http://127.0.0.1:1') };
+  await until('the other region reaches it', async () => {
+    const reason = await runRegions(moved, 'failover', 'us').catch(stderrOf);
+    return reason.includes('us answers at the URL that eu has for it');
+  });
+  await us.stage.apis.at(-1)!.stop();
+  await until('the command finds that the lost region is stopped', async () => {
+    const printed = await runRegions(restored.env, 'failover', 'us').catch(stderrOf);
+    return printed.includes('us has epoch 2 now');
+  });
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
   await toUs.moveTo(Number(PORT));
