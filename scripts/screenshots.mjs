@@ -3,10 +3,16 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
 import { findChromium } from './engines/chromium.mjs';
+import { helpOrGoOn } from './usage.mjs';
 import { secretOf } from './welcome.mjs';
 
+helpOrGoOn(`usage: npm run screenshots
+
+Takes the pictures of the README from the service that \`npm start\` runs, with PORT and DATA_DIR as there. Creates campaigns in it,
+and replaces the pictures in docs/pictures. It needs Chromium or Chrome, and takes one from the distribution if none is installed.
+`);
+const { chromium } = await import('playwright-core');
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'docs', 'pictures');
 const ADDRESS = `http://127.0.0.1:${process.env.PORT ?? 8102}`;

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { dataDirOf, enginesIn } from './own-service.mjs';
+import { helpOrGoOn } from './usage.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -14,11 +15,8 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
  * @param {(args: string[]) => boolean} [isUsable] false for arguments that end in the usage and exit code 2
  */
 export function runServiceCommand(main, usage, isUsable = () => true) {
+  helpOrGoOn(usage);
   const args = process.argv.slice(2);
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(usage);
-    process.exit(0);
-  }
   if (!isUsable(args)) {
     process.stderr.write(usage);
     process.exit(2);

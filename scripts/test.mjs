@@ -1,10 +1,6 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
-// it. With --redis cluster each test file has a Redis Cluster; with --pgbouncer the product reaches Postgres through
-// PgBouncer; with --gateway each API is behind nginx with its firewall. With --kafka, as `npm run test:kafka` has it:
-// the tests that need a broker of Kafka, and no others. Files that fail run once more, alone; not with
-// --no-second-chance. --replay=<seed>:<path> repeats the counterexample of a property, in the files that are named
-// beside it.
+// it.
 import { readFileSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -13,6 +9,7 @@ import { requireNode } from './node-version.mjs';
 import { Interrupted, Problem } from './problem.mjs';
 import { takeRedisOption } from './redis-option.mjs';
 import { createTerminal } from './terminal.mjs';
+import { helpOrGoOn } from './usage.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
@@ -33,6 +30,22 @@ const REPLAY = /^--replay=(?<seed>-?\d+):(?<path>[\d:]+)$/;
 /** Jest neither ends by itself nor prints results with these. */
 const NO_ROUNDS = /^--(?:watch|watchAll|listTests|showConfig|help|version|reporters|json|clearCache)\b/;
 
+const USAGE = `usage: npm test -- [FILE ...] [options]
+
+Runs the tests of these files, or all, against a Redis and a Postgres of its own. FILE is a path or a part of one.
+
+  --changed[=REVISION]   only the tests that concern the changes since main, or since REVISION
+  --redis cluster        each test file has a Redis Cluster; the default is --redis server
+  --pgbouncer            the product reaches Postgres through PgBouncer
+  --gateway              each API is behind nginx with its firewall
+  --kafka                only the tests that need a broker of Kafka: npm run test:kafka
+  --no-second-chance     a file that failed does not run again
+  --replay=SEED:PATH     repeats the counterexample of a property
+
+Every other option is passed on to Jest. Exit code 0: all tests passed. 1: a test failed, or the engines did not start.
+`;
+
+helpOrGoOn(USAGE);
 process.exit(await main(process.argv.slice(2)));
 
 /**

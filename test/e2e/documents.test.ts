@@ -164,8 +164,15 @@ test('the commands for plans, partitions and keys of notifications succeed', asy
   expect(readFileSync(env, 'utf8')).toMatch(/^VAPID_PRIVATE_KEY=./m);
 });
 
-/** Commands without `--help`, with the file that reads their options. */
-const OPTIONS_IN: Record<string, string> = { test: 'scripts/test.mjs', 'start:api': 'api/main.ts' };
+/** A command without `--help`, with the file that reads its options. */
+const OPTIONS_IN: Record<string, string> = { 'start:api': 'api/main.ts' };
+
+test.each(['test', 'screenshots', 'regions'])(
+  'npm run %s -- --help prints the usage and starts nothing',
+  async (name) => {
+    expect(await paste(`npm run --silent ${name} -- --help`)).toMatch(new RegExp(`^usage: npm (?:run )?${name}\\b`));
+  },
+);
 
 test('each npm command in the documents exists, with the options and scenarios that it is given', async () => {
   const { scripts } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8'));
