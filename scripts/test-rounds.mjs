@@ -34,12 +34,14 @@ const REPLAY = /\{ seed: (?<seed>-?\d+), path: "(?<path>[^"]*)"/;
  * @property {number} pending
  * @property {number} todo
  * @property {boolean} skipped no test of it ran
+ * @property {string[]} ran the full names of the tests that passed or failed
  * @property {boolean} loaded false: it failed before its first test
  * @property {number} endedAtMs
  * @property {{ test: string, message: string }[]} failures `test` is "" for what failed outside of a test
  *
  * @typedef {object} Suite
- * @property {(args: string[], env: Record<string, string>) => Promise<number>} jest runs it and returns its exit code
+ * @property {(args: string[], env: Record<string, string>, log?: string) => Promise<number>} jest runs it and returns
+ *   its exit code; `log`: the file that gets its output
  * @property {string[]} args for Jest
  * @property {boolean} secondChance
  * @property {string} root the project's folder
@@ -153,13 +155,14 @@ function replaysOf({ failures }) {
  * @param {string} name
  * @param {string[]} more arguments
  * @param {Record<string, string>} env
+ * @param {string} [log] the file that gets the output of Jest
  * @returns {Promise<{ code: number, results: Results | undefined }>}
  */
-async function runRound({ jest, args, scratch }, name, more, env) {
+export async function runRound({ jest, args, scratch }, name, more, env, log) {
   const path = join(scratch, `${name}.json`);
   rmSync(path, { force: true });
   const reporter = join(import.meta.dirname, '../test/harness/results-reporter.mjs');
-  const code = await jest([...args, ...more, '--reporters', reporter], { ...env, DOORBUSTER_TEST_RESULTS: path });
+  const code = await jest([...args, ...more, '--reporters', reporter], { ...env, DOORBUSTER_TEST_RESULTS: path }, log);
   try {
     return { code, results: JSON.parse(readFileSync(path, 'utf8')) };
   } catch {
@@ -212,7 +215,7 @@ function printFlaky(suite, flaky) {
  * @param {FileResult[]} failed
  * @param {number} lines
  */
-function printFailed(suite, failed, lines) {
+export function printFailed(suite, failed, lines) {
   const entries = failed.flatMap((file) => entriesOf(suite, file));
   suite.print(`\nFailed: ${entries.length === 1 ? 'one test' : `${entries.length} tests`} in ${files(failed.length)}.`);
   printEntries(suite, entries, lines);

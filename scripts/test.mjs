@@ -1,7 +1,7 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
 // it.
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,6 +30,9 @@ const REPLAY = /^--replay=(?<seed>-?\d+):(?<path>[\d:]+)$/;
 /** Jest neither ends by itself nor prints results with these. */
 const NO_ROUNDS = /^--(?:watch|watchAll|listTests|showConfig|help|version|reporters|json|clearCache)\b/;
 
+const STRESS = '--stress';
+/** `--rounds` of a run with `--stress`. */
+const ROUNDS = 3;
 const USAGE = `usage: npm test -- [FILE ...] [options]
 
 Runs the tests of these files, or all, against a Redis and a Postgres of its own. FILE is a path or a part of one.
@@ -40,6 +43,9 @@ Runs the tests of these files, or all, against a Redis and a Postgres of its own
   --gateway              each API is behind nginx with its firewall
   --kafka                only the tests that need a broker of Kafka: npm run test:kafka
   --no-second-chance     a file that failed does not run again
+  --stress               runs each FILE many times: alone, beside itself, beside busy processes, and with engines that a
+                         proxy slows. Prints how often each test failed in which setting
+  --rounds N             how many times in each setting of --stress (${ROUNDS})
   --replay=SEED:PATH     repeats the counterexample of a property
 
 Every other option is passed on to Jest. Exit code 0: all tests passed. 1: a test failed, or the engines did not start.
@@ -54,11 +60,11 @@ process.exit(await main(process.argv.slice(2)));
  */
 async function main(given) {
   const terminal = createTerminal();
-  /** @type {ReturnType<typeof takeRedisOption>} */
+  /** @type {ReturnType<typeof withRounds>} */
   let options;
   try {
     requireNode();
-    options = takeRedisOption(given);
+    options = withRounds(takeRedisOption(given));
   } catch (error) {
     terminal.explain(error);
     return 1;
@@ -69,18 +75,18 @@ async function main(given) {
   const { makeTestDirectory, removeAbandoned, removeTestDirectory } = await import('./test-directory.mjs');
   await removeAbandoned();
   const directory = await makeTestDirectory();
-  /** @type {import('./processes.mjs').Running | undefined} */
-  let jest;
+  /** @type {Set<import('./processes.mjs').Running>} */
+  const running = new Set();
 
   const code = await new Promise((resolve) => {
     const stop = (/** @type {NodeJS.Signals} */ signal) => {
       terminal.endSteps();
       refuseToLaunch();
-      if (jest === undefined) resolve(128 + constants.signals[signal]);
-      else jest.kill(signal);
+      if (running.size === 0) resolve(128 + constants.signals[signal]);
+      for (const jest of running) jest.kill(signal);
     };
     onStopRequest({ stop, hurry: hurryStragglers });
-    const { redis, args } = options;
+    const { redis, args, rounds } = options;
     const pooled = args.includes(POOLER_OPTION);
     startEngines(terminal, directory, { pooled, withKafka: args.includes(KAFKA) })
       .then(async (env) => {
@@ -88,26 +94,32 @@ async function main(given) {
           terminal.print('Each test file that needs Redis starts a cluster of three primaries and three replicas.');
         const gateway = args.includes(GATEWAY_OPTION) ? { DOORBUSTER_TEST_GATEWAY: 'nginx' } : {};
         const all = { ...env, ...replayOf(args), ...gateway, DOORBUSTER_TEST_REDIS: redis };
-        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE];
+        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE, STRESS];
         const others = args.filter((arg) => !ours.includes(arg) && !REPLAY.test(arg));
-        const runJest = async (/** @type {string[]} */ given, /** @type {Record<string, string>} */ more) => {
-          jest = await startJest(given, { ...all, ...more });
+        /** @type {import('./test-rounds.mjs').Suite['jest']} */
+        const runJest = async (given, more, log) => {
+          const jest = await startJest(given, { ...all, ...more }, log);
+          running.add(jest);
           const { code, signal } = await jest.exited;
+          running.delete(jest);
           return code ?? 128 + constants.signals[signal ?? 'SIGKILL'];
         };
         const jestArgs = await jestArguments(others, terminal);
         if (jestArgs.some((arg) => NO_ROUNDS.test(arg))) return runJest(jestArgs, {});
         const { runInRounds } = await import('./test-rounds.mjs');
+        const { runStress } = await import('./test-stress.mjs');
         const report = join(ROOT, 'test-report');
-        return runInRounds({
-          jest: (given, more) => runJest(given, { ...more, DOORBUSTER_TEST_REPORT: report }),
+        /** @type {import('./test-rounds.mjs').Suite} */
+        const suite = {
+          jest: (given, more, log) => runJest(given, { DOORBUSTER_TEST_REPORT: report, ...more }, log),
           args: jestArgs,
           secondChance: !args.includes(NO_SECOND_CHANCE),
           root: ROOT,
           scratch: join(directory, 'results'),
           report,
           print: terminal.print,
-        });
+        };
+        return args.includes(STRESS) ? runStress(suite, rounds) : runInRounds(suite);
       })
       .then(resolve)
       .catch((error) => {
@@ -230,6 +242,23 @@ async function jestArguments(args, { print }) {
 }
 
 /**
+ * Takes `--rounds N` out of the arguments, since Jest does not know it.
+ * @param {ReturnType<typeof takeRedisOption>} options
+ * @throws {Problem} when it is no number, or `--stress` has no file
+ */
+function withRounds({ redis, args }) {
+  const at = args.indexOf('--rounds');
+  const rounds = at < 0 ? ROUNDS : Number(args[at + 1]);
+  const others = at < 0 ? args : args.toSpliced(at, 2);
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Problem('--rounds needs a whole number, at least 1.');
+  if (others.includes(STRESS) && others.every((arg) => arg.startsWith('-')))
+    throw new Problem('--stress needs a file.', {
+      remedy: 'For example: npm test -- --stress test/e2e/fairness.test.ts',
+    });
+  return { redis, args: others, rounds };
+}
+
+/**
  * @param {string[]} args
  * @returns {Record<string, string>} what test/harness/replay.ts reads
  */
@@ -242,8 +271,9 @@ function replayOf(args) {
  * In our own session, unlike everything else: it reads the keys of `--watch`, and Ctrl-C is meant for it.
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
+ * @param {string} [log] the file that gets its output
  */
-async function startJest(args, env) {
+async function startJest(args, env, log) {
   const { launch } = await import('./processes.mjs');
   const jest = [
     '--experimental-vm-modules',
@@ -251,11 +281,14 @@ async function startJest(args, env) {
     join(ROOT, 'node_modules/jest/bin/jest.js'),
     ...args,
   ];
-  return launch(process.execPath, jest, {
+  const output = log === undefined ? null : openSync(log, 'w');
+  const running = await launch(process.execPath, jest, {
     cwd: ROOT,
     env,
-    stdio: 'inherit',
+    stdio: output === null ? 'inherit' : ['ignore', output, output],
     ownSession: false,
     deathSignal: 'SIGKILL',
   });
+  if (output !== null) closeSync(output);
+  return running;
 }

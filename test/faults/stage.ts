@@ -15,6 +15,7 @@ import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
 import { type ClusterNode, NO_FAILOVER_MS, RedisCluster, removeData, startAgain } from '../harness/cluster.js';
 import { Crowd } from '../harness/crowd.js';
+import { slowed } from '../harness/engines.js';
 import { freePort } from '../harness/free-port.js';
 import { keepLogFile } from '../harness/kept-logs.js';
 import { ENDS_SOON } from '../harness/redis-client.js';
@@ -77,7 +78,8 @@ export class Stage {
       const port = await freePort();
       stage.#pooler = await startPgBouncer({ binary, directory, port, target: stage.postgres.url });
     }
-    stage.env = serviceEnv(stage.redis.url, (stage.#pooler ?? stage.postgres).url, {
+    const redisUrl = stage.#cluster ? stage.redis.url : await slowed(stage.redis.url);
+    stage.env = serviceEnv(redisUrl, await slowed((stage.#pooler ?? stage.postgres).url), {
       PORT: String(await freePort()),
       LOG_LEVEL: 'info',
       ...extra,

@@ -12,6 +12,7 @@ import { atEnd } from './cleanup.js';
 import { NO_FAILOVER_MS, RedisCluster } from './cluster.js';
 import { freePort } from './free-port.js';
 import { keepLogFile } from './kept-logs.js';
+import { EngineProxy } from './proxy.js';
 import { ENDS_SOON } from './redis-client.js';
 import { ON_CLUSTER } from './redis-mode.js';
 
@@ -45,7 +46,7 @@ export async function startTestServer(extraArgs: readonly string[] = ['--appendf
     await engine.stop();
     await rm(dataDir, { recursive: true, force: true });
   });
-  return { ...engine, dataDir, client, prefix: '' };
+  return { ...engine, url: await slowed(engine.url), dataDir, client, prefix: '' };
 }
 
 async function startTestCluster(extraArgs: readonly string[]): Promise<TestRedis> {
@@ -90,5 +91,17 @@ export async function createTestDatabase(
   });
   const pooler = process.env.DOORBUSTER_TEST_POOLER_URL;
   if (pooler) url.port = new URL(pooler).port;
-  return { url: url.href, client };
+  return { url: await slowed(url.href), client };
+}
+
+/**
+ * The URL by which the product reaches an engine: in some settings of `npm test -- --stress`, through a proxy that
+ * delays. The nodes of a cluster are reached directly, because they name their own ports.
+ */
+export async function slowed(url: string): Promise<string> {
+  const delayMs = process.env.DOORBUSTER_TEST_ENGINE_DELAY_MS;
+  if (delayMs === undefined) return url;
+  const through = new URL(url);
+  through.port = String((await EngineProxy.before(Number(through.port), Number(delayMs))).port);
+  return through.href;
 }

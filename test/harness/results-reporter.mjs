@@ -41,8 +41,10 @@ function resultOf(file) {
   }));
   // A file that could not be loaded, or whose last cleanup failed, has a message and no failed test.
   if (failures.length === 0 && file.failureMessage) failures.push({ test: '', message: file.failureMessage });
+  const ran = file.testResults.filter(({ status }) => status === 'passed' || status === 'failed');
   return {
     path: file.testFilePath,
+    ran: ran.map(({ fullName }) => fullName),
     passing: file.numPassingTests,
     failing: file.numFailingTests,
     pending: file.numPendingTests,

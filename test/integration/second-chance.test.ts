@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
@@ -48,7 +48,9 @@ async function runPlanted(planted: Record<string, string>, ...args: string[]): P
       output += String(chunk);
     });
   const [code] = await once(suite, 'close');
-  const flaky = JSON.parse(await readFile(join(folder, 'test-report/flaky.json'), 'utf8')) as Run['flaky'];
+  const flaky: Run['flaky'] = args.includes('--stress')
+    ? []
+    : JSON.parse(await readFile(join(folder, 'test-report/flaky.json'), 'utf8'));
   return { code: Number(code), output, lastLines: output.trimEnd().split('\n').slice(-60), flaky, folder };
 }
 
@@ -168,5 +170,25 @@ describe('the second chance of a test file', () => {
     expect(run.code).toBe(0);
     expectTotals(run, '2 passed, 2 total', '2 passed, 2 total');
     expect(run.flaky).toEqual([]);
+  });
+});
+
+describe('npm test -- --stress', () => {
+  test('prints how often each test failed in which setting', async () => {
+    const run = await runPlanted({ slow: fails(`process.env.DOORBUSTER_TEST_ENGINE_DELAY_MS === '50'`) }, '--stress');
+    expect(run.code).toBe(1);
+    const copies = Math.ceil(1.5 * availableParallelism());
+    const cells = (...last: string[]) => ['0/1', `0/${copies}`, '0/1', ...last];
+    const rows = run.output.split('\n').map((line) => line.trim().split(/\s{2,}/));
+    expect(rows).toContainEqual(['alone', 'beside', 'busy', '0 ms', '5 ms', '50 ms']);
+    expect(rows).toContainEqual([...cells('0/1', '0/1', '1/1'), 'slow.test.mjs › holds']);
+    expect(rows).toContainEqual([...cells('0/1', '0/1', '0/1'), 'slow.test.mjs › goes on']);
+    expect(run.output).toContain('Error: not this time');
+  });
+
+  test('ends when no file matches', async () => {
+    const none = await runPlanted({ fine: PASSES }, '--stress', 'no-such-file');
+    expect(none.code).toBe(1);
+    expect(none.output).toContain('alone-1-1.log says why');
   });
 });
