@@ -217,6 +217,8 @@ function printFlaky(suite, flaky) {
  */
 export function printFailed(suite, failed, lines) {
   const entries = failed.flatMap((file) => entriesOf(suite, file));
+  mkdirSync(suite.report, { recursive: true });
+  writeFileSync(join(suite.report, 'failed.json'), `${JSON.stringify(entries, null, 2)}\n`);
   suite.print(`\nFailed: ${entries.length === 1 ? 'one test' : `${entries.length} tests`} in ${files(failed.length)}.`);
   printEntries(suite, entries, lines);
 }

@@ -167,7 +167,7 @@ test('the commands for plans, partitions and keys of notifications succeed', asy
 /** A command without `--help`, with the file that reads its options. */
 const OPTIONS_IN: Record<string, string> = { 'start:api': 'api/main.ts' };
 
-test.each(['test', 'screenshots', 'regions'])(
+test.each(['test', 'test:long', 'screenshots', 'regions'])(
   'npm run %s -- --help prints the usage and starts nothing',
   async (name) => {
     expect(await paste(`npm run --silent ${name} -- --help`)).toMatch(new RegExp(`^usage: npm (?:run )?${name}\\b`));

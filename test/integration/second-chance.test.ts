@@ -89,6 +89,8 @@ describe('the second chance of a test file', () => {
     expect(run.lastLines.join('\n')).toContain('Error: not this time');
     expect(run.lastLines.join('\n')).toContain('npm test -- always.test.mjs');
     expect(run.flaky).toEqual([]);
+    const failed = JSON.parse(await readFile(join(run.folder, 'test-report/failed.json'), 'utf8'));
+    expect(failed).toMatchObject([{ file: 'always.test.mjs', test: 'holds' }]);
     expect(await runsOf(run, 'always')).toBe(2);
   });
 
