@@ -191,11 +191,15 @@ export class RiskGate {
       : challenges.use(solution, purposeOf(request), use);
   }
 
-  /** Whether the campaign is stormed. Work that was done for the token, or an allowance, is enough then. */
+  /**
+   * Whether the campaign is stormed. Work that was done for the token, a proven user or an allowance is enough then.
+   * `strict` limits each address itself.
+   */
   #isSurging(request: RiskGateRequest): boolean {
-    const { policy, network, token } = request;
+    const { policy, network, token, identity } = request;
     // Invented codes and those with uniform refusals share a policy without a product. Networks limit their number.
-    if (!enforces(policy.risk) || policy.product === '' || (token !== null && token.level > 0)) return false;
+    if (policy.risk !== 'enforce' || policy.product === '') return false;
+    if (identity.proven || (token !== null && token.level > 0)) return false;
     return this.deps.attempts.isSurging(policy, network) && !this.deps.bans.isAllowed(request);
   }
 
