@@ -66,7 +66,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       }
       const source = idempotencyKey(req, body.idempotency_key);
       const attested = attest(call, body, deps);
-      if (attested.device.derived) blocklist.bans.admit({ device: attested.device.derived });
+      blocklist.bans.admit({ device: attested.device.derived ?? attested.device.bound });
       const identity = await shopper.identify(req, body.user_id);
       assertProofFor(identity, body.product_id);
       const request = requestOf(req, body, source.key, attested, identity);

@@ -55,7 +55,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     const { key } = source;
     const { named, derived, bound, counted } = deps.devices.of(req, body.device_fp, user, body.attestation);
     const device = body.attestation === undefined ? named : bound;
-    if (derived) blocklist.bans.admit({ device: derived });
+    blocklist.bans.admit({ device: derived ?? bound });
     const identity = await shopper.identify(req, user);
     const who = shopperOf(body, identity);
     const guesser = { user, network, proven: identity.proven };

@@ -4,6 +4,7 @@ import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { generateCodes } from '../harness/issued-codes.js';
 import { startService } from '../harness/service.js';
+import { freshToken } from '../harness/tokens.js';
 
 /**
  * Every rule of a campaign in every way in which a caller takes a unit. Promotions and late payments take one without a
@@ -137,7 +138,7 @@ const RULES: Rule[] = [
   {
     rule: 'accounts on one device',
     terms: enforce({ accounts_per_device: 2 }),
-    call: (call) => ({ ...call, device: `device-${call.address}` }),
+    call: (call) => ({ ...call, fields: freshToken(`device-${call.address}`) }),
     before: 1,
     refusal: [403, 'blocked'],
   },
