@@ -225,8 +225,8 @@ describe('a response of another server', () => {
   const held = (product: string) => expectStock(operator, product, { total: 5, free: 4, held: 1 });
   const html = (status: number, headers = {}) => new Response('<html>', { status, headers });
   /** The response of a checkout that took a unit is lost, and its retry gets `then`. */
-  async function retryMeets(product: string, then: (network: FlakyFetch) => void) {
-    const shared = { userId: `user-${randomUUID()}`, store: new MemoryStore(), retryForMs: 700 };
+  async function retryMeets(product: string, then: (network: FlakyFetch) => void, options: Partial<SaleOptions> = {}) {
+    const shared = { userId: `user-${randomUUID()}`, store: new MemoryStore(), ...options };
     const tab = openTab(product, shared);
     await tab.sale.prepare();
     tab.network.loseAnswerOf('/flash-sale/checkout');
@@ -265,8 +265,11 @@ describe('a response of another server', () => {
     'with %s does not end an attempt whose response was lost',
     async (status) => {
       const product = await open();
-      const { sale, network } = await retryMeets(product, (to) =>
-        to.answer('/flash-sale/checkout', () => html(status)),
+      // The second try is the last one.
+      const { sale, network } = await retryMeets(
+        product,
+        (to) => to.answer('/flash-sale/checkout', () => html(status)),
+        { retryForMs: 700 },
       );
       expect(await refusalOf(sale.attempt())).toBe('unreachable');
       network.answer('/flash-sale/checkout', () => html(status, { 'Retry-After': new Date(Date.now()).toUTCString() }));
