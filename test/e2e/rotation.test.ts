@@ -22,64 +22,51 @@ const STEPS = ['before', 'added', 'moved', 'after'] as const;
 const urls = await Promise.all(STEPS.map(step));
 /** Processes that serve at the same time while a step is carried out. */
 const together = urls.slice(0, -1).map((url, i) => [url, String(urls[i + 1])] as const);
+/** From one of them to the other, and back. */
+const ways = together.flatMap(([older, newer]) => [[older, newer] as const, [newer, older] as const]);
 const operator = new Operator(service.url);
 
 test('device tokens of each step are taken by the processes of the next and of the one before', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000 });
-  for (const [older, newer] of together) {
-    for (const [from, to] of [
-      [older, newer],
-      [newer, older],
-    ] as const) {
-      const shopper = new Shopper(from, product);
-      const token = await shopper.getToken();
-      const json = { product_id: product, user_id: shopper.user, qty: 1, idempotency_key: randomUUID(), ...token };
-      expect((await send(`${to}/flash-sale/checkout`, { method: 'POST', json })).status).toBe(200);
-    }
+  for (const [from, to] of ways) {
+    const shopper = new Shopper(from, product);
+    const token = await shopper.getToken();
+    const json = { product_id: product, user_id: shopper.user, qty: 1, idempotency_key: randomUUID(), ...token };
+    expect((await send(`${to}/flash-sale/checkout`, { method: 'POST', json })).status).toBe(200);
   }
 });
 
 test('so are tokens of a device that was derived, whether or not the shopper sends its name back', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000 });
-  for (const [older, newer] of together) {
-    for (const [from, to] of [
-      [older, newer],
-      [newer, older],
-    ] as const) {
-      const { data } = await send(`${from}/flash-sale/token`);
-      for (const device_fp of [undefined, data.device_fp]) {
-        const json = { product_id: product, user_id: randomUUID(), qty: 1, idempotency_key: randomUUID(), ...data };
-        expect((await send(`${to}/flash-sale/checkout`, { method: 'POST', json: { ...json, device_fp } })).status).toBe(
-          200,
-        );
-      }
+  for (const [from, to] of ways) {
+    const { data } = await send(`${from}/flash-sale/token`);
+    for (const device_fp of [undefined, data.device_fp]) {
+      const json = { product_id: product, user_id: randomUUID(), qty: 1, idempotency_key: randomUUID(), ...data };
+      expect((await send(`${to}/flash-sale/checkout`, { method: 'POST', json: { ...json, device_fp } })).status).toBe(
+        200,
+      );
     }
   }
 });
 
 test('tickets of each step are accepted too, and a replay returns the first one', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
-  for (const [older, newer] of together) {
-    for (const [from, to] of [
-      [older, newer],
-      [newer, older],
-    ] as const) {
-      const shopper = new Shopper(from, product);
-      const key = randomUUID();
-      const first = await shopper.checkoutWithHeader(key);
-      expect(first.status).toBe(200);
-      const query = new URLSearchParams({ product_id: product, user_id: shopper.user });
-      const headers = { 'x-ticket': String(shopper.ticket) };
-      const status = await send(`${to}/flash-sale/queue-status?${query}`, { headers });
-      expect([status.status, status.data.reservation_id]).toEqual([200, first.data.reservation_id]);
-      const json = { product_id: product, user_id: shopper.user, qty: 1, ...shopper.token };
-      const replay = await send(`${to}/flash-sale/checkout`, {
-        method: 'POST',
-        json,
-        headers: { 'idempotency-key': key },
-      });
-      expect([replay.status, replay.data.ticket]).toEqual([200, first.data.ticket]);
-    }
+  for (const [from, to] of ways) {
+    const shopper = new Shopper(from, product);
+    const key = randomUUID();
+    const first = await shopper.checkoutWithHeader(key);
+    expect(first.status).toBe(200);
+    const query = new URLSearchParams({ product_id: product, user_id: shopper.user });
+    const headers = { 'x-ticket': String(shopper.ticket) };
+    const status = await send(`${to}/flash-sale/queue-status?${query}`, { headers });
+    expect([status.status, status.data.reservation_id]).toEqual([200, first.data.reservation_id]);
+    const json = { product_id: product, user_id: shopper.user, qty: 1, ...shopper.token };
+    const replay = await send(`${to}/flash-sale/checkout`, {
+      method: 'POST',
+      json,
+      headers: { 'idempotency-key': key },
+    });
+    expect([replay.status, replay.data.ticket]).toEqual([200, first.data.ticket]);
   }
 });
 
@@ -90,16 +77,11 @@ test('challenges of each step are accepted too', async () => {
     const path = `/flash-sale/token?device_fp=fp-0&product_id=${product}`;
     await until('the process knows the campaign', async () => (await send(`${url}${path}`)).status === 403);
   }
-  for (const [older, newer] of together) {
-    for (const [from, to] of [
-      [older, newer],
-      [newer, older],
-    ] as const) {
-      const device = `fp-${randomUUID()}`;
-      const path = `/flash-sale/token?device_fp=${device}&product_id=${product}`;
-      const solution = await solve(await send(`${from}${path}`));
-      expect((await send(`${to}${path}`, { headers: { 'x-challenge-solution': solution } })).status).toBe(200);
-    }
+  for (const [from, to] of ways) {
+    const device = `fp-${randomUUID()}`;
+    const path = `/flash-sale/token?device_fp=${device}&product_id=${product}`;
+    const solution = await solve(await send(`${from}${path}`));
+    expect((await send(`${to}${path}`, { headers: { 'x-challenge-solution': solution } })).status).toBe(200);
   }
 });
 

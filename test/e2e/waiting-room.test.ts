@@ -43,8 +43,8 @@ test('a user who neither polls nor keeps a socket is passed over, and gets the p
   await until('the socket has its position', () => socket.ofType('position').at(-1)?.position === 1);
   expect((await poll(gone)).data).toMatchObject({ status: 'queued', position: 1 });
   await until('the socket gets the old position again', () => socket.ofType('position').at(-1)?.position === 2);
-  const his = await poll(asking);
-  await payments.release(String(his.data.reservation_id));
+  const owned = await poll(asking);
+  await payments.release(String(owned.data.reservation_id));
   expect(await statusOf(gone)).toBe('promoted');
   expect(await statusOf(connected)).toBe('queued');
 });

@@ -40,7 +40,7 @@ export function eraseUsers(
     try {
       const outcome = await erasure.erase(one);
       if (outcome === 'waits') waiting.set(one.id, true);
-      if (outcome !== 'waits') log.info({ erasure: one.id, outcome }, 'user.erase');
+      else log.info({ erasure: one.id, outcome }, 'user.erase');
     } catch (error) {
       // The next run tries it again. Others may be of a shard that is there.
       log.warn({ erasure: one.id, err: error }, 'a user could not be erased');

@@ -40,7 +40,7 @@ export class AttemptRate {
     clearInterval(this.#timer);
   }
 
-  /** Counts an attempt, whatever its outcome. Only those with a genuine token may raise the cost for others. */
+  /** Counts an attempt, also one that fails. Only those with a genuine token may raise the cost for others. */
   add(attempted: Attempted, network: string): void {
     const { product } = attempted;
     const ofNetwork = this.#byNetwork.count(`${product}|${wideNetwork(network)}`);
