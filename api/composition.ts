@@ -15,6 +15,7 @@ import { claimModule } from './claim/claim.module.js';
 import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
+import { networkOf } from './guards/caller/address.js';
 import { guardsModule } from './guards/guards.module.js';
 import { shareConnections } from './guards/limits/open-counts.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
@@ -105,6 +106,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
       core.tracing,
+      networkOf,
     );
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));

@@ -196,7 +196,7 @@ test('responds to the first of a thousand simultaneous requests before it begins
   await until('all are answered', () => (text.match(/HTTP\/1\.1 200/g)?.length ?? 0) === 1_000);
   socket.destroy();
   expect(mostBusy).toBeGreaterThan(0);
-  expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn);
+  expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn.requests);
 });
 
 test('refuses a path that cannot be decoded', async () => {

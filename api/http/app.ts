@@ -108,6 +108,7 @@ export function createHttpServer(
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
   tracing: Tracing | null = null,
+  networkOf: (req: Request) => string = () => '',
 ): Server {
   // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
@@ -149,14 +150,18 @@ export function createHttpServer(
     if (tracing !== null) traceRequest(tracing, req, res);
     // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
-    const full = scheduler.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
-    const wrong = full ?? wrongRequest(req, expectationMet);
+    const isFull = scheduler.waiting >= LIMITS.requestsWaiting;
+    const isRefused = isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, networkOf(req));
+    const wrong = isRefused ? unavailable() : wrongRequest(req, expectationMet);
     if (wrong) edge.respond(wrong, req, res);
     else
-      scheduler.take(() => {
-        if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
-        else app(req, res);
-      });
+      scheduler.take(
+        () => {
+          if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
+          else app(req, res);
+        },
+        () => networkOf(req),
+      );
   };
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>
     pipelines.take(incoming.socket, () => begin(incoming as Request, outgoing as Response, expectationMet));
@@ -175,7 +180,11 @@ export function createHttpServer(
     },
     (incoming, outgoing) => serve(incoming, outgoing, true),
   );
-  const pipelines = new Pipelines(server, { inFlight: LIMITS.requestsPerConnection, waiting: LIMITS.requestsWaiting });
+  const pipelines = new Pipelines(server, {
+    inFlight: LIMITS.requestsPerConnection,
+    waiting: LIMITS.requestsWaiting,
+    isBusy: () => scheduler.waiting > 0,
+  });
   server.maxConnections = LIMITS.connections;
   server.timeout = LIMITS.idleTimeoutMs;
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));

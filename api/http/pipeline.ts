@@ -9,8 +9,13 @@ type Pipelined = Socket & { [PIPELINE]?: Pipeline };
 export type PipelineLimits = {
   /** Maximum number of requests of one connection that are served concurrently. */
   inFlight: number;
-  /** Maximum number of requests, over all connections, that wait for earlier ones of their connection. */
+  /**
+   * Number of requests, over all connections, that wait for earlier ones of their connection. Beyond it, connections
+   * with more waiting requests than `inFlight` are closed.
+   */
   waiting: number;
+  /** Whether requests wait for a turn: then only one request of each connection is served at a time. */
+  isBusy: () => boolean;
 };
 
 /**
@@ -42,12 +47,13 @@ export class Pipelines {
   /** Serves the request now, or when earlier requests of its connection are finished. */
   take(socket: Pipelined, serve: () => void): void {
     const pipeline = socket[PIPELINE] as Pipeline;
-    if (pipeline.inFlight < this.limits.inFlight) {
+    const { inFlight, waiting, isBusy } = this.limits;
+    if (pipeline.inFlight === 0 || (pipeline.inFlight < inFlight && pipeline.waiting.length === 0 && !isBusy())) {
       pipeline.inFlight += 1;
       serve();
       return;
     }
-    if (this.#waiting >= this.limits.waiting) {
+    if (this.#waiting >= waiting && pipeline.waiting.length >= inFlight) {
       socket.destroy();
       return;
     }
@@ -59,7 +65,8 @@ export class Pipelines {
   /** Must be called when a response has been written; starts the next waiting request. */
   finished(socket: Pipelined): void {
     const pipeline = socket[PIPELINE] as Pipeline;
-    const next = pipeline.waiting.shift();
+    const isOneOfSeveral = pipeline.inFlight > 1 && this.limits.isBusy();
+    const next = isOneOfSeveral ? undefined : pipeline.waiting.shift();
     if (next === undefined) {
       pipeline.inFlight -= 1;
       if (pipeline.inFlight === 0) pipeline.afterwards?.();

@@ -1,26 +1,69 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { RequestScheduler } from './request-scheduler.js';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+const HOUR_MS = 3_600_000;
+const schedulerOf = (requests: number, ms = HOUR_MS) => {
+  const turns = new RequestScheduler({ requests, ms });
+  const served: (number | string)[] = [];
+  const take = (request: number | string, network = '192.0.2.1') =>
+    turns.take(
+      () => served.push(request),
+      () => network,
+    );
+  return { turns, served, take };
+};
 
 test('one turn serves at most the limit, and waiting requests are served in order, before new ones', async () => {
-  const turns = new RequestScheduler(3);
-  const served: number[] = [];
-  for (const i of numbers(7)) turns.take(() => served.push(i));
+  const { turns, served, take } = schedulerOf(3);
+  for (const i of numbers(7)) take(i);
   expect([served, turns.waiting]).toEqual([[0, 1, 2], 4]);
   await nextTurn();
-  turns.take(() => served.push(7));
+  take(7);
   expect([served, turns.waiting]).toEqual([numbers(6), 2]);
   await nextTurn();
   expect([served, turns.waiting]).toEqual([numbers(8), 0]);
 });
 
 test('after a turn without waiting requests the next ones are served at once', async () => {
-  const turns = new RequestScheduler(2);
-  const served: number[] = [];
-  for (const i of numbers(2)) turns.take(() => served.push(i));
+  const { turns, served, take } = schedulerOf(2);
+  for (const i of numbers(2)) take(i);
   await nextTurn();
-  for (const i of [2, 3]) turns.take(() => served.push(i));
+  for (const i of [2, 3]) take(i);
   expect([served, turns.waiting]).toEqual([numbers(4), 0]);
+});
+
+describe('networks that wait', () => {
+  test('are served in rounds, so that a flood of one delays the others by one request each', async () => {
+    const { served, take } = schedulerOf(4);
+    for (const i of numbers(5_000)) take(i);
+    for (const i of [0, 1]) take(`ann ${i}`, '192.0.2.2');
+    take('bob', '192.0.2.3');
+    await nextTurn();
+    expect(served.slice(4)).toEqual([4, 'ann 0', 'bob', 5]);
+    await nextTurn();
+    expect(served.slice(8)).toEqual(['ann 1', 6, 7, 8]);
+    while (served.length < 5_003) await nextTurn();
+    expect(served.filter((one) => typeof one === 'number')).toEqual(numbers(5_000));
+  });
+
+  test('share the places: a flood is refused, and a network with few requests is not', () => {
+    const { turns, take } = schedulerOf(1);
+    for (const i of numbers(101)) take(i);
+    expect(turns.hasShareOf(100, '192.0.2.1')).toBe(true);
+    expect(turns.hasShareOf(100, '192.0.2.2')).toBe(false);
+    take('ann', '192.0.2.2');
+    expect(['192.0.2.1', '192.0.2.2'].map((network) => turns.hasShareOf(100, network))).toEqual([true, false]);
+  });
+});
+
+test('a turn ends after its time, and requests that arrive meanwhile do not pass those that wait', async () => {
+  const { turns, served, take } = schedulerOf(3, 0);
+  for (const i of numbers(6)) take(i);
+  await nextTurn();
+  take(6);
+  expect([served, turns.waiting]).toEqual([numbers(4), 3]);
+  while (turns.waiting > 0) await nextTurn();
+  expect(served).toEqual(numbers(7));
 });

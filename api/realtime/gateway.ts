@@ -126,7 +126,10 @@ export class Gateway {
         return;
       }
       const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
-      this.#scheduler.take(() => this.#server.handleUpgrade(req, socket, head, accept));
+      this.#scheduler.take(
+        () => this.#server.handleUpgrade(req, socket, head, accept),
+        () => network,
+      );
     };
     http.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on('error', () => socket.destroy());

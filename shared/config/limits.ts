@@ -155,9 +155,12 @@ export const LIMITS = {
   /** One second of work at 10,000 checkouts a second; further requests would wait too long. */
   checkoutsInFlight: 10_000,
   eventLoopLagMs: 500,
-  /** Requests started in one turn of the event loop: about 10 ms, so that replies of Redis are read in between. */
-  requestsPerTurn: 100,
-  /** As many as connections, so that each connection may have one request waiting. */
+  /**
+   * Requests started in one turn of the event loop, and the time after which none is: replies of Redis are read in
+   * between. The turns go round the networks that wait.
+   */
+  requestsPerTurn: { requests: 100, ms: 10 },
+  /** As many as connections, so that each may have one request waiting. Beyond it, a network has its share of them. */
   requestsWaiting: 20_000,
   /** How often the counters of Redis and Postgres are compared. Rows are compared only when the counters differ. */
   reconcileEveryMs: 60_000,
