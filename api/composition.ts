@@ -17,7 +17,7 @@ import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
 import { networkOf } from './guards/caller/address.js';
 import { guardsModule } from './guards/guards.module.js';
-import { shareConnections } from './guards/limits/open-counts.js';
+import { shareConnections } from './guards/limits/connection-room.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { Cors } from './http/cors.js';
 import { ProblemEdge } from './http/problem.js';
@@ -114,7 +114,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   // With the pages of sales, which the page of operators links to.
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
-  if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, core.metrics);
+  shareConnections(server, core);
   const sockets = realtimeModule(core, guards, claims, cors);
   sockets.attach(server);
 

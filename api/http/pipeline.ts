@@ -1,8 +1,16 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that are being served or wait. */
-type Pipeline = { inFlight: number; waiting: (() => void)[]; afterwards: (() => void) | null };
+/**
+ * Requests of one connection that are being served or wait. `idleSince`: when the last response was written (monotonic,
+ * ms); null = the connection is a WebSocket.
+ */
+type Pipeline = {
+  inFlight: number;
+  waiting: (() => void)[];
+  afterwards: (() => void) | null;
+  idleSince: number | null;
+};
 const PIPELINE = Symbol('pipeline');
 type Pipelined = Socket & { [PIPELINE]?: Pipeline };
 
@@ -31,7 +39,7 @@ export class Pipelines {
     readonly limits: PipelineLimits,
   ) {
     server.on('connection', (socket: Pipelined) => {
-      const pipeline: Pipeline = { inFlight: 0, waiting: [], afterwards: null };
+      const pipeline: Pipeline = { inFlight: 0, waiting: [], afterwards: null, idleSince: performance.now() };
       socket[PIPELINE] = pipeline;
       // Node itself resumes the connection after it has read a body or written a response.
       socket.on('resume', () => {
@@ -69,7 +77,9 @@ export class Pipelines {
     const next = isOneOfSeveral ? undefined : pipeline.waiting.shift();
     if (next === undefined) {
       pipeline.inFlight -= 1;
-      if (pipeline.inFlight === 0) pipeline.afterwards?.();
+      if (pipeline.inFlight > 0) return;
+      pipeline.idleSince = performance.now();
+      pipeline.afterwards?.();
       return;
     }
     this.#waiting -= 1;
@@ -84,6 +94,16 @@ export class Pipelines {
  */
 export function afterResponses(socket: Pipelined, then: () => void): void {
   const pipeline = socket[PIPELINE];
-  if (pipeline && pipeline.inFlight > 0) pipeline.afterwards = then;
-  else then();
+  const upgrade = () => {
+    if (pipeline) pipeline.idleSince = null;
+    then();
+  };
+  if (pipeline && pipeline.inFlight > 0) pipeline.afterwards = upgrade;
+  else upgrade();
+}
+
+/** Since when a connection has no request in service (monotonic, ms); null = it has one, or is a WebSocket. */
+export function idleSince(socket: Pipelined): number | null {
+  const pipeline = socket[PIPELINE];
+  return pipeline === undefined || pipeline.inFlight > 0 ? null : pipeline.idleSince;
 }

@@ -30,10 +30,14 @@ export const LIMITS = {
    * closed.
    */
   keepAliveTimeoutMs: 65_000,
+  /** Keep-alive when there is little room for connections. */
+  keepAliveCrowdedMs: 5_000,
   /** Connections of one process. An idle one takes some KiB. */
   connections: 20_000,
-  /** Connections of one network where no proxy is in front, so that one network cannot take all of them. */
-  connectionsPerNetwork: 15_000,
+  /** Connections that are closed at once for new ones, when there is no room. */
+  connectionsClosed: 200,
+  /** Descriptors for the engines, the operators' port and files. */
+  descriptorsReserved: 500,
   /** One call to Redis. Every request is answered within 2 s, so Redis gets less. */
   redisCommandMs: 1_000,
   /**

@@ -77,7 +77,7 @@ test('a flood of checkouts is answered to the last one: what is taken in is serv
   // More than may wait, and all at once: the API stands still until they are sent. Otherwise a machine whose API is as
   // fast as this process never refuses. Twice as many each time until some are refused.
   for (let lines = Math.ceil((1.2 * LIMITS.requestsWaiting) / AT_ONCE); !all.some(isRefused); lines *= 2) {
-    expect(lines).toBeLessThan(LIMITS.connectionsPerNetwork);
+    expect(lines).toBeLessThan(LIMITS.connections);
     const pipelines = Array.from({ length: lines }, () => new Pipeline(stage.url, product, newUsers(AT_ONCE)));
     for (let start = 0; start < lines; start += CONNECTED_AT_ONCE)
       await Promise.all(pipelines.slice(start, start + CONNECTED_AT_ONCE).map((pipeline) => pipeline.connected()));

@@ -1,7 +1,3 @@
-import type { Server } from 'node:http';
-import type { Metrics } from '../../../shared/observability/metrics.js';
-import { networkNotation, parseAddress } from '../caller/address.js';
-
 /**
  * Counts what each network has open in this process and enforces a limit, so that one network cannot take everything.
  */
@@ -24,22 +20,4 @@ export class OpenCounts {
     if (count > 0) this.#counts.set(network, count);
     else this.#counts.delete(network);
   }
-}
-
-/**
- * Closes connections of a network beyond its share. Use it only if clients connect directly: behind proxies, every
- * connection comes from a proxy.
- */
-export function shareConnections(server: Server, perNetwork: number, metrics: Metrics): void {
-  const counts = new OpenCounts(perNetwork);
-  server.prependListener('connection', (socket) => {
-    const address = parseAddress(socket.remoteAddress ?? '');
-    const network = address === null ? 'unknown' : networkNotation(address);
-    if (counts.open(network)) {
-      socket.once('close', () => counts.close(network));
-      return;
-    }
-    metrics.limited.inc({ policy: 'connections' });
-    socket.destroy();
-  });
 }
