@@ -187,6 +187,7 @@ export function createHttpServer(
   });
   server.maxConnections = LIMITS.connections;
   server.timeout = LIMITS.idleTimeoutMs;
+  server.on('connection', () => scheduler.accepted());
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
   server.on('clientError', rejectMalformed);
   return server;

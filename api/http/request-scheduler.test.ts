@@ -5,7 +5,7 @@ import { RequestScheduler } from './request-scheduler.js';
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const HOUR_MS = 3_600_000;
 const schedulerOf = (requests: number, ms = HOUR_MS) => {
-  const turns = new RequestScheduler({ requests, ms });
+  const turns = new RequestScheduler({ requests, ms, accepting: { requests: 2, ms } });
   const served: (number | string)[] = [];
   const take = (request: number | string, network = '192.0.2.1') =>
     turns.take(
@@ -32,6 +32,19 @@ test('after a turn without waiting requests the next ones are served at once', a
   await nextTurn();
   for (const i of [2, 3]) take(i);
   expect([served, turns.waiting]).toEqual([numbers(4), 0]);
+});
+
+test('turns are short while connections are accepted, because one is accepted in each turn', async () => {
+  const { turns, served, take } = schedulerOf(4);
+  for (const i of numbers(20)) take(i);
+  turns.accepted();
+  await nextTurn();
+  expect(served).toEqual(numbers(6));
+  turns.accepted();
+  await nextTurn();
+  expect(served).toEqual(numbers(8));
+  await nextTurn();
+  expect(served).toEqual(numbers(12));
 });
 
 describe('networks that wait', () => {

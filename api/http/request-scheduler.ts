@@ -9,6 +9,8 @@ export type TurnLimits = {
   requests: number;
   /** A turn starts no further request after this time. */
   ms: number;
+  /** The same for a turn after a connection was accepted. */
+  accepting: { requests: number; ms: number };
 };
 
 /**
@@ -18,6 +20,9 @@ export type TurnLimits = {
  *
  * The turns go round the networks that wait, so that a flood of one network delays its own requests only. Alone, a
  * network gets all of a turn.
+ *
+ * Node accepts one connection in a turn (libuv, `uv__server_io`). So turns are short while there are connections to
+ * accept; otherwise a few hundred of one client would keep new shoppers out for seconds.
  */
 export class RequestScheduler {
   #served = 0;
@@ -27,8 +32,18 @@ export class RequestScheduler {
   readonly #byNetwork = new Map<string, Line>();
   /** The line whose request is served next. */
   #at = 0;
+  #hasAccepted = false;
+  /** The limits of this turn. */
+  #limits: TurnLimits['accepting'];
 
-  constructor(readonly perTurn: TurnLimits) {}
+  constructor(readonly perTurn: TurnLimits) {
+    this.#limits = perTurn;
+  }
+
+  /** Must be called when a connection was accepted: there may be more. */
+  accepted(): void {
+    this.#hasAccepted = true;
+  }
 
   /** Number of requests that wait for a turn. */
   get waiting(): number {
@@ -47,7 +62,7 @@ export class RequestScheduler {
       this.#scheduled = true;
       setImmediate(this.#next);
     }
-    if (this.#served >= this.perTurn.requests || this.#waiting > 0) {
+    if (this.#served >= this.#limits.requests || this.#waiting > 0) {
       this.#wait(serve, networkOf());
       return;
     }
@@ -70,13 +85,16 @@ export class RequestScheduler {
     // After a single request, this call is the only cost.
     this.#scheduled = this.#waiting > 0;
     this.#served = 0;
+    this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
+    this.#hasAccepted = false;
     if (!this.#scheduled) return;
     setImmediate(this.#next);
-    const endsAt = performance.now() + this.perTurn.ms;
+    const { requests, ms } = this.#limits;
+    const endsAt = performance.now() + ms;
     do {
       this.#served += 1;
       this.#nextInTurn()();
-    } while (this.#waiting > 0 && this.#served < this.perTurn.requests && performance.now() < endsAt);
+    } while (this.#waiting > 0 && this.#served < requests && performance.now() < endsAt);
   };
 
   #nextInTurn(): () => void {
