@@ -15,7 +15,7 @@ import { claimModule } from './claim/claim.module.js';
 import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
-import { networkOf } from './guards/caller/address.js';
+import { turnsOf } from './guards/caller/shop-networks.js';
 import { guardsModule } from './guards/guards.module.js';
 import { shareConnections } from './guards/limits/connection-room.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
@@ -97,6 +97,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
 
   const edge = new ProblemEdge(log, core.metrics);
   const cors = new Cors(config.shopOrigins, guards.abuse.rejects);
+  const lineOf = turnsOf(config.shopNetworks);
   const serverOf = (shown: readonly Route[], exact: readonly Route[]): Server =>
     createHttpServer(
       createApp(shown, edge, { trustProxy: config.trustProxy }),
@@ -106,7 +107,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
       core.tracing,
-      networkOf,
+      lineOf,
     );
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));

@@ -108,7 +108,7 @@ export function createHttpServer(
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
   tracing: Tracing | null = null,
-  networkOf: (req: Request) => string = () => '',
+  lineOf: (req: Request) => string = () => '',
 ): Server {
   // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
@@ -151,7 +151,7 @@ export function createHttpServer(
     // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
     const isFull = scheduler.waiting >= LIMITS.requestsWaiting;
-    const isRefused = isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, networkOf(req));
+    const isRefused = isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, lineOf(req));
     const wrong = isRefused ? unavailable() : wrongRequest(req, expectationMet);
     if (wrong) edge.respond(wrong, req, res);
     else
@@ -160,7 +160,7 @@ export function createHttpServer(
           if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
           else app(req, res);
         },
-        () => networkOf(req),
+        () => lineOf(req),
       );
   };
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>

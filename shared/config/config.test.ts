@@ -77,6 +77,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     madeSecrets: [],
     trustProxy: 0,
     shopOrigins: [],
+    shopNetworks: [],
     frameAncestors: [],
     imageOrigins: [],
     pageLanguages: null,

@@ -55,6 +55,8 @@ export type Config = {
   imageOrigins: readonly string[];
   /** A folder; null = the built-in languages alone. */
   pageLanguages: string | null;
+  /** Addresses and ranges (CIDR) of the shop's servers. */
+  shopNetworks: readonly string[];
   idempotencyTtlMs: number;
   journalLimitEntries: number;
   tokensPerMinutePerAddress: number;
@@ -214,6 +216,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     frameAncestors: e.SALE_PAGE_FRAME_ANCESTORS.filter((origin) => origin !== SELF && origin !== 'self'),
     imageOrigins: e.IMAGE_ORIGINS,
     pageLanguages: e.SALE_PAGE_LANGUAGES ?? null,
+    shopNetworks: e.SHOP_NETWORKS,
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,

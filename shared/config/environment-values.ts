@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseRedisUrl, type RedisTarget } from '../redis/redis-target.js';
 
@@ -64,6 +65,24 @@ const isOrigin = (text: string) =>
 export const origins = originList(isOrigin);
 export const frameAncestors = originList((text) => text === SELF || text === 'self' || isOrigin(text));
 export const pictureOrigins = originList((text) => text.startsWith('https:') && isWebOrigin(text));
+
+const isNetwork = (text: string): boolean => {
+  const [address = '', bits, ...rest] = text.split('/');
+  const written = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  return written > 0 && rest.length === 0 && /^\d{1,3}$/.test(bits ?? '0') && Number(bits ?? written) <= written;
+};
+
+export const networks = z.string().transform((value, context): string[] =>
+  value.split(',').map((entry) => {
+    const network = entry.trim();
+    if (!isNetwork(network))
+      context.addIssue({
+        code: 'custom',
+        message: `must be addresses or networks like 203.0.113.0/24, comma-separated; \`${network}\` is none`,
+      });
+    return network;
+  }),
+);
 
 export const apiKeys = z.string().transform((value, context): ApiKey[] =>
   value.split(',').map((entry) => {

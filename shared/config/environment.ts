@@ -6,6 +6,7 @@ import {
   apiKeys,
   frameAncestors,
   integer,
+  networks,
   origins,
   pictureOrigins,
   redisUrl,
@@ -115,6 +116,11 @@ export const ENVIRONMENT = {
     .default([])
     .describe(
       'comma-separated origins (`https://shop.example`) whose pages may call the API from a browser and open sockets; pages of this server always may',
+    ),
+  SHOP_NETWORKS: networks
+    .default([])
+    .describe(
+      'comma-separated addresses or networks (`203.0.113.7,2001:db8::/64`) of the shop’s own servers that call for many users; under load their requests take turns by user and connection, not as those of one client',
     ),
   IDEMPOTENCY_TTL_SECONDS: integer(600, LONGEST_IDEMPOTENCY_TTL_MS / 1000)
     .default(86_400)

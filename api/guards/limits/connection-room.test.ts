@@ -33,7 +33,7 @@ async function startServer() {
   const { port } = server.address() as AddressInfo;
   const dial = (localAddress: string): Socket => {
     const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
-    atEnd('a connection', () => socket.destroy());
+    atEnd('a connection', () => void socket.destroy());
     return socket;
   };
   const ask = (socket: Socket, path = '/') => socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
