@@ -86,9 +86,9 @@ export class ScriptRunner {
     return outcome as OutcomeOf<Contract>;
   }
 
-  /** Loads scripts into Redis. Readiness requires it; `run` works without it. */
+  /** Loads scripts into Redis, with one round trip. Readiness requires it; `run` works without it. */
   async load(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.redis.script('LOAD', this.#script(name).source);
+    await Promise.all(names.map((name) => this.redis.script('LOAD', this.#script(name).source)));
   }
 
   async #sendSource(
