@@ -81,8 +81,25 @@ async function readiness(address) {
   try {
     const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(ASK_LIMIT_MS) });
     const text = await response.text();
-    return response.status === 200 ? 'ready' : `/readyz answers ${response.status} ${text}`;
+    return response.status === 200 ? 'ready' : `not ready: ${failedChecks(text) ?? text}`;
   } catch {
     return 'no answer yet';
+  }
+}
+
+/**
+ * Returns what the failed checks of /readyz say, those of a shard first, because they say more than their sum does.
+ * @param {string} text of the response
+ * @returns {string | undefined}
+ */
+function failedChecks(text) {
+  try {
+    const checks = Object.entries(JSON.parse(text).data.checks).filter(([, { ok }]) => !ok);
+    const [shards, others] = [true, false].map((of) => checks.filter(([name]) => name.startsWith('shard_') === of));
+    return (
+      [...(shards ?? []), ...(others ?? [])].map(([name, { detail }]) => `${name}: ${detail}`).join('; ') || undefined
+    );
+  } catch {
+    return undefined;
   }
 }

@@ -242,11 +242,8 @@ export class HistoryWatch {
   /** Why SHARDS is not the number of shards of this installation; null = it is. */
   #otherShards(): string | null {
     const { shards } = this.deps.histories;
-    const installed = this.#state?.shards ?? shards;
-    return (
-      lostNumber(this.#kept, { shards: installed, version: this.#state?.mapVersion ?? 0 }, shards) ??
-      (installed === shards ? null : `SHARDS is ${shards}, but this installation has ${installed}`)
-    );
+    const found = { shards: this.#state?.shards ?? shards, version: this.#state?.mapVersion ?? 0 };
+    return otherNumber(this.#kept, found, shards);
   }
 
   #schedule(afterMs: number): void {
@@ -266,14 +263,19 @@ export class HistoryWatch {
 }
 
 /**
- * Why this shard must not be used although its number may be that of Postgres: Redis knows of a later change of the
- * number of shards, which Postgres has lost.
+ * Why a process with this number of shards must not use a shard; null = it may. Redis may know of a later change of the
+ * number, which Postgres has lost.
  * @param kept by this shard. @param found in Postgres. @param shards SHARDS
  */
-export function lostNumber(kept: Installation | null, found: Installation, shards: number): string | null {
-  if (!kept || kept.version <= found.version || (kept.shards === shards && found.shards === shards)) return null;
+export function otherNumber(kept: Installation | null, found: Installation, shards: number): string | null {
+  if (kept && kept.version > found.version && (kept.shards !== shards || found.shards !== shards))
+    return (
+      `Redis has ${kept.shards} shards, and Postgres ${found.shards}: it was set back. ` +
+      'Run: npm run reconcile -- --after-restore'
+    );
+  if (found.shards === shards) return null;
   return (
-    `Redis has ${kept.shards} shards, and Postgres ${found.shards}: it was set back. ` +
-    'Run: npm run reconcile -- --after-restore'
+    `SHARDS is ${shards}, but this installation has ${found.shards}. ` +
+    `Set it to ${found.shards}, or run: npm run reshard -- --to ${shards}`
   );
 }

@@ -200,6 +200,8 @@ it('keeps a process with another number of shards out of service, and says why',
     const answer = await fetch(`${stage.url}/readyz`);
     const { data } = (await answer.json()) as { data: { checks: Record<string, { detail: string }> } };
     expect(answer.status).toBe(503);
-    return data.checks.shard_0?.detail.includes('SHARDS is 2, but this installation has 16');
+    return data.checks.shard_0?.detail.includes(
+      'SHARDS is 2, but this installation has 16. Set it to 16, or run: npm run reshard -- --to 2',
+    );
   });
 });

@@ -1,6 +1,6 @@
 import { foreignFormat } from '../../shared/domain/format.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { type HistoryWatch, lostNumber } from '../../shared/history/history-watch.js';
+import { type HistoryWatch, otherNumber } from '../../shared/history/history-watch.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
@@ -23,12 +23,12 @@ type Deps = {
   cursor: JournalCursor;
 };
 
-/** Postgres was set back, and lacks a change of the number of shards. */
-export class LostNumber extends EngineUnavailable {}
+/** SHARDS is not the number of shards of the installation, or Postgres was set back and lacks a change of it. */
+export class OtherNumber extends EngineUnavailable {}
 
 /**
  * Reads the current state of Redis, its journal and Postgres. `kept`: what Redis knows of its installation.
- * @throws EngineUnavailable, LostNumber
+ * @throws EngineUnavailable, OtherNumber
  */
 export async function lookAt({
   sale,
@@ -52,8 +52,8 @@ export async function lookAt({
   ]);
   if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
   const kept = decodeInstallation(keptText);
-  const lost = lostNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
-  if (lost) throw new LostNumber('postgres', lost);
+  const other = otherNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
+  if (other) throw new OtherNumber('postgres', other);
   const info = parseInfo(text);
   const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
   const seemsBehind = isBehind(postgres.cursor, position, firstBegins);

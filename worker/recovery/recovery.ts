@@ -18,7 +18,7 @@ import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
 import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
-import { LostNumber, lookAt } from './look.js';
+import { lookAt, OtherNumber } from './look.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { type RedisFill, tokenOf } from './redis-fill.js';
 import { type BucketPartOf, restoreCampaigns } from './restore-campaign.js';
@@ -80,6 +80,7 @@ export class Recovery {
   #stopping = false;
   #loop: Promise<void> | null = null;
   #wake: (() => void) | null = null;
+  #numberReported = '';
   #behindReported = false;
   #supersededSince: number | null = null;
   readonly #lock: RecoveryLock;
@@ -315,6 +316,11 @@ export class Recovery {
     this.#behindReported = behind;
   }
 
+  #reportNumber({ message }: OtherNumber): void {
+    if (message !== this.#numberReported) this.deps.log.error({}, message);
+    this.#numberReported = message;
+  }
+
   async #run(): Promise<void> {
     while (!this.#stopping) {
       let served = false;
@@ -323,7 +329,8 @@ export class Recovery {
         served = await this.ensureInService();
       } catch (error) {
         // What an operator must do takes longer than a datastore that comes back.
-        hasTime = error instanceof LostNumber || !(error instanceof EngineUnavailable);
+        hasTime = error instanceof OtherNumber || !(error instanceof EngineUnavailable);
+        if (error instanceof OtherNumber) this.#reportNumber(error);
         // The connections already log that an engine is away, so it is not logged here again every half second.
         if (error instanceof LockLost) this.deps.log.warn({ reason: error.message }, 'a recovery was given up');
         else if (!(error instanceof EngineUnavailable))
