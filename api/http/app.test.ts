@@ -31,10 +31,17 @@ const route = (method: RouteContract['method'], path: string, handle: Route['han
   handle,
 });
 let [busy, mostBusy] = [0, 0];
+let [refusedInTurn, mostRefused] = [0, 0];
 let largeServed = 0;
 const LARGE = { text: 'x'.repeat(1_000_000) };
 const refuse: Route['guard'] = (req, res) => {
   if (req.headers['x-banned'] === undefined) return false;
+  if (refusedInTurn === 0)
+    setImmediate(() => {
+      refusedInTurn = 0;
+    });
+  refusedInTurn += 1;
+  mostRefused = Math.max(mostRefused, refusedInTurn);
   res.writeHead(403).end();
   return true;
 };
@@ -197,6 +204,21 @@ test('responds to the first of a thousand simultaneous requests before it begins
   socket.destroy();
   expect(mostBusy).toBeGreaterThan(0);
   expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn.requests);
+});
+
+test('refusals take turns too', async () => {
+  const sockets = Array.from({ length: 100 }, () => connect(port, '127.0.0.1').setEncoding('latin1'));
+  let answers = 0;
+  for (const socket of sockets)
+    socket.on('data', (text) => (answers += String(text).match(/HTTP\/1\.1 /g)?.length ?? 0));
+  for (const socket of sockets) socket.write('GET /busy HTTP/1.1\r\nHost: a\r\n\r\n');
+  await until('all are accepted', () => answers === sockets.length);
+  const each = LIMITS.requestsPerConnection;
+  for (const socket of sockets) socket.write('GET /guarded HTTP/1.1\r\nHost: a\r\nX-Banned: 1\r\n\r\n'.repeat(each));
+  await until('all are refused', () => answers === (1 + each) * sockets.length);
+  for (const socket of sockets) socket.destroy();
+  expect(mostRefused).toBeGreaterThan(0);
+  expect(mostRefused).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn.requests);
 });
 
 test('refuses a path that cannot be decoded', async () => {

@@ -131,7 +131,7 @@ export function createHttpServer(
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }
-  const begin = (req: Request, res: Response, expectationMet: boolean) => {
+  const begin = (req: Request, res: Response, wrong: Problem | null) => {
     // While draining, the server closes each connection after its response.
     if (isDraining()) res.shouldKeepAlive = false;
     req.cors = cors.fieldsOf(req);
@@ -150,21 +150,23 @@ export function createHttpServer(
     if (tracing !== null) traceRequest(tracing, req, res);
     // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
-    const isFull = scheduler.waiting >= LIMITS.requestsWaiting;
-    const isRefused = isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, lineOf(req));
-    const wrong = isRefused ? unavailable() : wrongRequest(req, expectationMet);
     if (wrong) edge.respond(wrong, req, res);
+    else if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
+    else app(req, res);
+  };
+  // Refusals wait for a turn too, because a flood of them takes as long as one of calls.
+  const take = (req: Request, res: Response, expectationMet: boolean) => {
+    req.startedAt = performance.now();
+    const isFull = scheduler.waiting >= LIMITS.requestsWaiting;
+    if (isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, lineOf(req))) begin(req, res, unavailable());
     else
       scheduler.take(
-        () => {
-          if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
-          else app(req, res);
-        },
+        () => begin(req, res, wrongRequest(req, expectationMet)),
         () => lineOf(req),
       );
   };
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>
-    pipelines.take(incoming.socket, () => begin(incoming as Request, outgoing as Response, expectationMet));
+    pipelines.take(incoming.socket, () => take(incoming as Request, outgoing as Response, expectationMet));
   const server = createServer(
     {
       IncomingMessage: BornRequest,

@@ -10,6 +10,7 @@ declare module 'node:http' {
     requestId: string;
     /** W3C trace context; "" = missing or malformed. */
     trace: string;
+    /** When the request arrived, in ms of `performance.now`. */
     startedAt: number;
     /** Path pattern of the matched route, for metrics; "" = not matched yet. */
     routePath: string;
@@ -43,13 +44,12 @@ function newRequestId(): string {
   return `${PROCESS}.${made.toString(36)}`;
 }
 
-/** Sets the id, trace context and start time of a request, before Express sees it. */
+/** Sets the id and trace context of a request, before Express sees it. */
 export function beginExchange(req: Request): void {
   req.requestId = requestIdOf(req);
   req.logged = false;
   const trace = req.headers.traceparent;
   req.trace = typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : '';
-  req.startedAt = performance.now();
   req.routePath = '';
 }
 
