@@ -209,6 +209,7 @@ function createSale(
       deviceQuota: LIMITS.deviceQuota,
       deviceWindowMs: LIMITS.deviceWindowMs,
       orderMemoryMs: LIMITS.orderMemoryMs,
+      oneTimeTokenMs: LIMITS.oneTimeTokenMs,
       waitReplicas,
     },
     promises,

@@ -57,6 +57,8 @@ if archived ~= '' then
   redis.call('HSET', campaign_key, 'archived', archived, 'promised', promised, 'forgotten', 'done')
 end
 if closed_at then redis.call('HSET', campaign_key, 'closed_at', closed_at) end
+-- Redis may have lost which one-time tokens were used before (lua/reserve.lua).
+if token ~= '' then redis.call('HSET', campaign_key, 'restored_at', now) end
 if earlier and earlier ~= product_id then redis.call('SADD', displaced_key, earlier) end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

@@ -38,7 +38,7 @@
 --   code            number of the code; 0 = the campaign's only code, none = no code
 --   terms           version of the terms whose audience the caller has checked; negative = they exclude the user;
 --                   none = not checked
---   once_expires_at   ms, of the one-time token; none = no token
+--   once_expires_at once_issued_at   ms, of the one-time token; none = no token
 --   proven          whether the caller has proved to be the user
 --   holder_device   device of a genuine token, unless its fingerprint was derived
 --   new_keys        promises that the caller may still get under new keys, beyond the user's limit; may be negative;
@@ -158,10 +158,14 @@ local function exclusion(batch, r)
   return terms < 0 and { kind = 'audience_mismatch' } or nil
 end
 
--- Returns the rejection when the one-time token is invalid, else nil.
+-- Returns the rejection when the one-time token is invalid, else nil. Postgres does not have the used tokens. So after
+-- a refill, the older tokens of users with a record have expired: only these users can have used one.
 local function token_problem(batch, r)
   if not r.once_expires_at then return { kind = 'token_missing' } end
-  if batch.now >= r.once_expires_at then return { kind = 'token_expired' } end
+  local restored_at = batch.people[r.user] and redis.call('HGET', batch.keys.campaign, 'restored_at')
+  if batch.now >= r.once_expires_at or (restored_at and r.once_issued_at <= tonumber(restored_at)) then
+    return { kind = 'token_expired' }
+  end
   return value_of(batch, r.once_key) and { kind = 'token_used' } or nil
 end
 

@@ -146,6 +146,7 @@ function createSaleStores(
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
     orderMemoryMs: LIMITS.orderMemoryMs,
+    oneTimeTokenMs: LIMITS.oneTimeTokenMs,
     waitReplicas: 0,
   };
   const recall = new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {

@@ -40,6 +40,7 @@ export async function connectStore(root, url, keyPrefix) {
     deviceQuota: 20,
     deviceWindowMs: 1_000,
     orderMemoryMs: DAY_MS,
+    oneTimeTokenMs: 300_000,
     waitReplicas: 0,
   });
   return {

@@ -72,7 +72,7 @@ export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits)
     requestKeys.push(keys.idempotency(user, key), keys.order(user, orderOf(input)), keys.device(counted ?? ''));
   }
   const input: ReserveCall = {
-    requests: inputs.map((input) => requestAs(input, (key) => requestKeys.push(key))),
+    requests: inputs.map((input) => requestAs(input, limits, (key) => requestKeys.push(key))),
     key_ttl_ms: String(limits.idempotencyTtlMs),
     ticket_key: ticketKey,
     journal_limit: limits.journalLimitEntries,
@@ -88,7 +88,11 @@ export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits)
 }
 
 /** @param place adds a key to the request_keys and returns its position, from 1 */
-function requestAs(input: ReserveInput, place: (key: string) => number): ReserveRequest {
+function requestAs(
+  input: ReserveInput,
+  { oneTimeTokenMs }: SaleLimits,
+  place: (key: string) => number,
+): ReserveRequest {
   const { user, product, coupon } = input;
   const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };
   if (input.terms !== 0) request.terms = input.terms;
@@ -113,6 +117,7 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
     if (coupon.once) {
       request.once_key = place(keys.once(product, coupon.once.nonce));
       request.once_expires_at = coupon.once.expiresAtMs;
+      request.once_issued_at = coupon.once.expiresAtMs - oneTimeTokenMs;
     }
   }
   return request;

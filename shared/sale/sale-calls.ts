@@ -15,6 +15,8 @@ export type SaleLimits = {
   deviceWindowMs: number;
   /** Time for which claims on an order are kept. Afterwards only Postgres checks what combines. */
   orderMemoryMs: number;
+  /** How long a one-time token is valid. */
+  oneTimeTokenMs: number;
   /** Replicas that callers wait for before they respond; 0 = none. */
   waitReplicas: number;
 };

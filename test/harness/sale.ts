@@ -35,6 +35,7 @@ export const TEST_LIMITS: SaleLimits = {
   deviceQuota: 20,
   deviceWindowMs: 1_000,
   orderMemoryMs: 600_000,
+  oneTimeTokenMs: 300_000,
   waitReplicas: 0,
 };
 

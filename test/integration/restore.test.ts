@@ -16,14 +16,15 @@ const store = await startPersistence(sale);
 afterEach(() => sale.expectConsistent());
 
 /**
- * Writes what is journaled, loses everything that Redis had of the campaign, the answers to these keys too, and fills
- * it again.
+ * Writes what is journaled, loses everything that Redis had of the campaign, the answers to these keys and the used
+ * one-time tokens too, and fills it again.
  */
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
-  const records = answers.map((key) => keyNames(sale.redis, keys.idempotency('*' as UserId, key as IdempotencyKey)));
-  await sale.redis.del(...campaignKeys(product), ...(await Promise.all(records)).flat());
+  const patterns = answers.map((key) => keys.idempotency('*' as UserId, key as IdempotencyKey));
+  const others = [...patterns, keys.once(product, '*')].map((pattern) => keyNames(sale.redis, pattern));
+  await sale.redis.del(...campaignKeys(product), ...(await Promise.all(others)).flat());
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };
@@ -34,7 +35,7 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
 
 const kept = (promises: UnpersistedPromises) => promises.after(JOURNAL_START, Number.POSITIVE_INFINITY, 100);
 /** What is in Redis only: the pace of the line, and the counts of velocity. */
-const ONLY_THERE = ['pace', 'counted_since', 'rate', 'usual', 'calm_until', 'alerted'];
+const ONLY_THERE = ['restored_at', 'pace', 'counted_since', 'rate', 'usual', 'calm_until', 'alerted'];
 const withoutCounts = (fields: Record<string, string>) =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !ONLY_THERE.includes(name)));
 
@@ -93,6 +94,27 @@ test('a filled Redis has the stock, the promises, the deadlines, the line and th
   expect(await campaign.join('gus')).toBe(3);
   expect(await campaign.restock(1)).toMatchObject({ total: 6 });
   expect(await campaign.standing('dan')).toMatchObject({ status: 'promoted', orderId: 'cart-2' });
+});
+
+test('a filled Redis refuses a used one-time token, and the older ones of users with a promise', async () => {
+  const terms = { type: 'unique', totalLimit: 9, perUserLimit: 3 } as const;
+  const campaign = await store.openCampaign(terms, { require_token: true });
+  await store.issueCodes(campaign, 9);
+  const { oneTimeTokenMs } = TEST_LIMITS;
+  const issue = async (nonce: string) => ({ once: { nonce, expiresAtMs: (await sale.nowMs()) + oneTimeTokenMs } });
+  const [used, releasedSince, unused] = [await issue('used'), await issue('released'), await issue('unused')];
+  const key = newKey();
+  await campaign.use('ann', 1, { ...used, key });
+  await campaign.release(await campaign.use('bob', 2, releasedSince));
+  await loseAndRestore(campaign);
+  expect(await campaign.redeem('ann', 1, { ...used, key })).toMatchObject({ kind: 'replayed' });
+  expect((await campaign.redeem('ann', 3, used)).kind).toBe('token_expired');
+  expect((await campaign.redeem('bob', 2, releasedSince)).kind).toBe('token_expired');
+  expect((await campaign.redeem('cid', 4, unused)).kind).toBe('reserved');
+  expect((await campaign.redeem('dan', 5, unused)).kind).toBe('token_used');
+  const fresh = await issue('fresh');
+  expect((await campaign.redeem('ann', 6, fresh)).kind).toBe('reserved');
+  expect((await campaign.redeem('ann', 7, fresh)).kind).toBe('token_used');
 });
 
 test('a filled Redis knows which codes are used, by promises and by those who wait, and hands out the lowest that is not', async () => {

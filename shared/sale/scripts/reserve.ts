@@ -50,6 +50,7 @@ export type ReserveRequest = {
   code?: number;
   terms?: number;
   once_expires_at?: number;
+  once_issued_at?: number;
   proven?: true;
   holder_device?: DeviceId;
   new_keys?: number;
@@ -88,6 +89,7 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   code: true,
   terms: true,
   once_expires_at: true,
+  once_issued_at: true,
   proven: true,
   holder_device: true,
   new_keys: true,
