@@ -1,5 +1,5 @@
 -- Evicts one idempotency record of an archived campaign. Postgres has it, and it is restored when the user repeats the
--- request. A record of another campaign under the same key stays.
+-- request. A key that has a record of another campaign stays, because a restored record would not replace that one.
 --
 -- KEYS campaign, idempotency, epoch
 -- ARGV
@@ -12,13 +12,14 @@
 -- JOURNALS nothing
 
 --#include campaign
+--#include responses
 
 local known = redis.call('HMGET', campaign_key, 'no', 'archived')
 if not known[1] then return no_campaign(epoch_key) end
 if not known[2] then return { 'not_archived' } end
 local its = known[1] .. '|'
 local remembered = redis.call('GET', idempotency_key)
-local removed = remembered and string.sub(remembered, 1, #its) == its
+local removed = remembered and other_records(remembered, its) == ''
 if removed then redis.call('UNLINK', idempotency_key) end
 if up_to ~= '' then redis.call('HSET', campaign_key, 'forgotten', up_to) end
 return { 'forgotten', removed and '1' or '0' }

@@ -11,7 +11,7 @@
 --                 codes (keys: codes): number of a used code, or of one that a bucket has given to another one
 --                 homes (keys: codes): bucket buckets codes: the codes of other buckets, by their homes, before any other
 --                 gained_codes (keys: codes): number of a code that a bucket has got from another one, after `homes`
---                 answers (keys: idempotency of each): answer ttl_ms
+--                 answers (keys: idempotency of each): answer ttl_ms; records of other campaigns stay
 --                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
 --                 numbers (keys: directory): number of a campaign that the directory no longer has
@@ -25,6 +25,7 @@
 --#include fence
 --#include orders
 --#include bucket_codes
+--#include responses
 
 if not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 local bits = {}
@@ -39,6 +40,18 @@ local widths = { reservations = 3, people = 4, holders = 2, answers = 2, orders 
 local rows, width = {}, widths[action]
 if width then
   for i = 1, #each_value, width do table.insert(rows, { unpack(each_value, i, i + width - 1) }) end
+end
+
+if action == 'answers' then
+  local known = redis.call('MGET', unpack(filled_keys))
+  for i, row in ipairs(rows) do
+    local own = string.match(row[1], '^restock|%d+|') or string.match(row[1], '^%d+|')
+    local others = own and known[i] and other_records(known[i], own) or ''
+    if others ~= '' then
+      row[1] = others .. '\n' .. row[1]
+      row[2] = string.format('%d', math.max(tonumber(row[2]), redis.call('PTTL', filled_keys[i])))
+    end
+  end
 end
 
 -- Several reservations may be on one order.

@@ -99,6 +99,7 @@
 --#include journal_tail
 --#include news
 --#include velocity
+--#include responses
 --#include claim_batch
 --#include claim_promises
 
@@ -115,6 +116,7 @@ local batch = new_batch(c, input, { campaign = campaign_key, line = line_key, co
 local function replay(batch, r, fingerprint)
   local remembered = value_of(batch, r.keys)
   if remembered then
+    remembered = own_record(remembered, batch.no .. '|')
     if string.sub(remembered, 1, #fingerprint) ~= fingerprint then return { kind = 'key_reused' } end
     local answer = string.sub(remembered, #fingerprint + 1)
     -- The record of a redemption begins like that of a checkout and has further fields.

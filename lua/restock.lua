@@ -34,6 +34,7 @@
 --#include plan
 --#include places
 --#include promote_head
+--#include responses
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -44,6 +45,7 @@ local same_request = 'restock|' .. c.no .. '|' .. delta .. '|'
 if key ~= '' then
   local remembered = redis.call('GET', idempotency_key)
   if remembered then
+    remembered = own_record(remembered, 'restock|' .. c.no .. '|')
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
     local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')
     return { 'restocked', total, journal_id, durable }

@@ -359,13 +359,13 @@ export const REDEMPTIONS = `
   create index redemption_attempts_by_user on redemption_attempts (user_id, attempt_id) where user_id is not null;
 
   create table remembered_answers (
-    idempotency_key text primary key,
+    idempotency_key text not null,
     campaign_id uuid not null references campaigns,
     answer text not null,
-    made_at timestamptz not null
+    made_at timestamptz not null,
+    primary key (campaign_id, idempotency_key)
   );
   comment on column remembered_answers.idempotency_key is 'user|key; |key of an operator';
-  create index remembered_answers_by_campaign on remembered_answers (campaign_id, idempotency_key);
   create index remembered_answers_by_time on remembered_answers (made_at);
   create index remembered_answers_by_user on remembered_answers (campaign_id, split_part(answer, '|', 3));
 `;

@@ -230,14 +230,14 @@ async function setBeginnings(client: Queryable, begun: readonly [number, number]
   );
 }
 
-/** The primary key contains user and key, so that two users may use the same key. */
+/** The primary key contains campaign, user and key, because two users, or two shards, may have the same key. */
 async function insertAnswers(client: Queryable, rows: Projection['answers']): Promise<void> {
   if (rows.length === 0) return;
   await client.query(
     `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
      select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.at)
      from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as n(no, key, answer, at) join campaigns c on c.no = n.no
-     on conflict (idempotency_key) do nothing`,
+     on conflict (campaign_id, idempotency_key) do nothing`,
     [
       rows.map(({ no }) => no),
       rows.map(({ key }) => key),

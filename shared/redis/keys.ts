@@ -44,7 +44,7 @@ export const KEY_DOCS = {
     'hash · user → line number|device that took this place in line, unless its fingerprint was derived; stale if the user has another line number.',
   news: 'channel · notifications about users of a campaign, for the processes that hold sockets.',
   idempotency:
-    'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
+    'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived. A key that was used in two shards has a record of each campaign, one a line, after one of them has moved.',
   requests:
     'list · users and idempotency keys of promises of a campaign, by its number, that were made in a period of six hours, one JSON text for each batch; kept as long as their records.',
   order:

@@ -160,7 +160,7 @@ export class SaleCopy {
       const texts = await engine(() => this.redis.mget(...names));
       yield value.flatMap(({ key }, i) => {
         const answer = texts[i];
-        return answer ? [{ key, answer }] : [];
+        return (answer?.split('\n') ?? []).map((one) => ({ key, answer: one }));
       });
     }
   }

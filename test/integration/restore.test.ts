@@ -288,6 +288,35 @@ test('a filled Redis returns to each user the responses of their own keys, also 
   expect(await Promise.all(waiting.map((user) => campaign.checkout(user, { key })))).toEqual(first);
 });
 
+test('a filled Redis returns the responses of two campaigns to one key, if they were in two shards before', async () => {
+  const [one, other] = [await store.openCampaign({ totalLimit: 1 }), await store.openCampaign({ totalLimit: 1 })];
+  const [annsKey, evesKey, restocked] = [newKey(), newKey(), newKey()];
+  const records = (key: string) => keyNames(sale.redis, keys.idempotency('*' as UserId, key as IdempotencyKey));
+  const first: unknown[] = [];
+  const all = async (campaign: TestCampaign) => [
+    await campaign.checkout('ann', { key: annsKey }),
+    await campaign.checkout('eve', { key: evesKey }),
+    await campaign.restock(2, { key: restocked }),
+  ];
+  for (const campaign of [one, other]) {
+    await campaign.take('ann', { key: annsKey });
+    await campaign.join('eve');
+    await campaign.checkout('eve', { key: evesKey });
+    await campaign.restock(2, { key: restocked });
+    first.push(await all(campaign));
+    // As if the campaign was in another shard.
+    for (const key of [annsKey, evesKey, restocked]) await sale.redis.del(...(await records(key)));
+  }
+  await loseAndRestore(one);
+  await loseAndRestore(other);
+  expect([await all(one), await all(other)]).toEqual(first);
+  // A refill of a Redis that has the records.
+  await loseAndRestore(one);
+  expect([await all(one), await all(other)]).toEqual(first);
+  const third = await store.openCampaign({ totalLimit: 1 });
+  expect(await third.checkout('ann', { key: annsKey })).toEqual({ kind: 'key_reused' });
+});
+
 test('a filled Redis does not repeat a restock that an operator asks for again', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const key = newKey();

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { UserId } from '../../../shared/domain/ids.js';
+import type { IdempotencyKey, UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import { CampaignArchive, type CountedRows } from '../../../shared/sale/campaign-archive.js';
@@ -204,6 +204,12 @@ test('an answer is forgotten when it is of this campaign, and how far that is do
   await other.take('bob', { key: others.key });
   expect(await archive.evictResponse(campaign.product, others, '')).toEqual({ kind: 'forgotten', removed: false });
   expect(await archive.evictResponse(campaign.product, nobodys, '')).toEqual({ kind: 'forgotten', removed: false });
+  // The key has a record of another campaign as well, which has come from another shard.
+  const record = keys.idempotency('ann' as UserId, key.key as IdempotencyKey);
+  const own = String(await sale.redis.get(record));
+  await sale.redis.set(record, `${other.terms.no}|another\n${own}`, 'KEEPTTL');
+  expect(await archive.evictResponse(campaign.product, key, '')).toEqual({ kind: 'forgotten', removed: false });
+  await sale.redis.set(record, own, 'KEEPTTL');
   expect(await archive.evictResponse(campaign.product, key, '')).toEqual({ kind: 'forgotten', removed: true });
   expect(await tryArchive(campaign)).toEqual({ kind: 'unchanged', forgotten: '' });
   expect(await archive.evictResponse(campaign.product, null, 'redemptions 7')).toEqual({
