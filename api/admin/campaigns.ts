@@ -15,7 +15,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
 import type { Sales } from '../../shared/sale/sales.js';
-import type { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
+import type { CampaignPlacement, Placed } from '../../shared/shards/campaign-placement.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { TermsNotifications } from '../claim/terms-notifications.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
@@ -75,19 +75,21 @@ export class Campaigns {
     this.#requireKeepable(body);
     this.requireBuckets(body);
     const { database, table, placement } = this.deps;
-    let mapVersion: number | null = null;
+    let placed: Placed | null = null;
     const campaign = await database.transaction(async (client) => {
       const created = await table.insert(newCampaign(body, now), client);
       if (!created) return null;
-      await this.#assertNotLost(created);
+      const unread = await this.#assertNotLost(created);
       if (created.buckets > 1) await this.deps.buckets.create(client, created.id, created.totalLimit, created.buckets);
       await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       await this.#issueCode(created, client);
       // Last, because it locks the installation until the commit: the others would wait for the announced code too.
-      mapVersion = await placement.place(client, created.productId, created.buckets);
+      placed = await placement.place(client, created.productId, created.buckets);
+      const away = created.buckets > 1 ? [...unread.values()][0] : unread.get(placed.shard);
+      if (away !== undefined) throw EngineUnavailable.from('redis', away);
       return created;
     });
-    if (mapVersion !== null) await placement.untilKnown(mapVersion);
+    if (placed !== null) await placement.untilKnown(placed);
     const unsold = await this.#findUnsold(body.product_id);
     if (unsold) {
       await this.#notifyGuards(unsold.productId);
@@ -99,16 +101,21 @@ export class Campaigns {
 
   /**
    * Checks that Redis has no campaign for the product, and none under the number. If it has one, Postgres lacks it,
-   * because it was set back, and the new campaign would take the place of one that the repair creates again.
+   * because it was set back, and the new campaign would take the place of one that the repair creates again. Each
+   * creation raises the version of the map, so the other shards show a lost one for a shard that is away.
+   * @returns shard → error of the shards that could not be read
    * @throws EngineUnavailable
    */
-  async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
-    const { sales } = this.deps;
-    const [holder, ...lost] = await Promise.all([
-      sales.productOf(no),
-      ...sales.stores.map(({ reader }) => reader.has(productId)),
-    ]);
-    if (holder !== null || lost.includes(true)) throw setBack();
+  async #assertNotLost({ productId, no }: StoredCampaign): Promise<ReadonlyMap<number, unknown>> {
+    const found = await Promise.allSettled(
+      this.deps.sales.stores.map(async ({ reader }) => Promise.all([reader.productOf(no), reader.has(productId)])),
+    );
+    const unread = new Map<number, unknown>();
+    for (const [shard, result] of found.entries()) {
+      if (result.status === 'rejected') unread.set(shard, result.reason);
+      else if (result.value[0] !== null || result.value[1]) throw setBack();
+    }
+    return unread;
   }
 
   /** The campaign of a product, unless it was closed or has reservations, which only a worker restores. */

@@ -4,7 +4,7 @@ import type { ProductId } from '../domain/ids.js';
 import { shardOfProduct } from '../domain/shards.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
-import { lockShards, moveCampaign, readSharding } from '../postgres/installation.js';
+import { lockShards, moveCampaign, raiseMapVersion, readSharding } from '../postgres/installation.js';
 import type { JournalHistories } from '../postgres/journal-histories.js';
 import type { Queryable } from '../postgres/pool.js';
 import { MAP_CURRENT_MS, type ShardMap } from './shard-map.js';
@@ -22,6 +22,9 @@ export type PlacementDeps = {
   aliveMs: () => number;
 };
 
+/** `version`: of the map of campaigns; null = there is one shard. `isMoved`: whether the map names the campaign. */
+export type Placed = { shard: number; version: number | null; isMoved: boolean };
+
 /**
  * Chooses the shard of a new campaign. By their hash alone, a hundred campaigns load one node a third more than the
  * others in one of eight cases. So a campaign whose shard has its share of the live campaigns already is put into the
@@ -31,16 +34,19 @@ export class CampaignPlacement {
   constructor(readonly deps: PlacementDeps) {}
 
   /**
-   * Places a campaign that the caller's transaction has created.
+   * Places a campaign that the caller's transaction has created. The map gets a new version even if the campaign stays
+   * in the shard of its hash. So a Postgres that was set back and lacks the campaign is noticed without that shard.
    * @param buckets of the campaign; all processes must know that it is divided
-   * @returns the version of the map of campaigns that all processes must know before it is sold; null = nothing to know
    * @throws EngineUnavailable when the number of shards changes, or Postgres was set back
    */
-  async place(client: Queryable, product: ProductId, buckets = 1): Promise<number | null> {
+  async place(client: Queryable, product: ProductId, buckets = 1): Promise<Placed> {
     const { map } = this.deps;
     await lockShards(client, map.count, map.count > 1 ? map.latest : 0);
-    if (map.count === 1) return null;
-    if (buckets > 1) return moveCampaign(client, product, map.shardOf(product, FIRST_BUCKET));
+    if (map.count === 1) return { shard: 0, version: null, isMoved: false };
+    const move = async (shard: number): Promise<Placed> => {
+      return { shard, version: await moveCampaign(client, product, shard), isMoved: true };
+    };
+    if (buckets > 1) return move(map.shardOf(product, FIRST_BUCKET));
     const { rows } = await client.query<{ product_id: ProductId; shard: number | null }>(
       `select product_id, shard from campaigns where status <> 'closed' and product_id <> $1`,
       [product],
@@ -51,8 +57,9 @@ export class CampaignPlacement {
       counts[shard] = (counts[shard] ?? 0) + 1;
     }
     const share = Math.ceil((rows.length + 1) / map.count);
-    if ((counts[shardOfProduct(product, map.count)] ?? 0) < share) return null;
-    return moveCampaign(client, product, counts.indexOf(Math.min(...counts)));
+    const usual = shardOfProduct(product, map.count);
+    if ((counts[usual] ?? 0) < share) return { shard: usual, version: await raiseMapVersion(client), isMoved: false };
+    return move(counts.indexOf(Math.min(...counts)));
   }
 
   /**
@@ -60,10 +67,12 @@ export class CampaignPlacement {
    * report in time is frozen or cut off. Its map is not current any more, so it replies 503 about a campaign that it
    * does not find.
    */
-  async untilKnown(version: number): Promise<void> {
+  async untilKnown({ version, isMoved }: Placed): Promise<void> {
+    if (version === null) return;
     const { database, map, histories, keepInRedis, processId, aliveMs } = this.deps;
     map.replace(await readSharding(database));
     await keepInRedis(version);
+    if (!isMoved) return;
     const until = performance.now() + MAP_CURRENT_MS;
     while (performance.now() < until && !(await histories.allKnowMap(version, processId, aliveMs())))
       await sleep(LOOK_AGAIN_MS);

@@ -37,8 +37,7 @@ async function insert(status: string, buckets = 1): Promise<ProductId> {
 
 async function create(status = 'open'): Promise<ProductId> {
   const product = await insert(status);
-  const version = await placement.place(database, product);
-  if (version !== null) await placement.untilKnown(version);
+  await placement.untilKnown(await placement.place(database, product));
   return product;
 }
 
@@ -55,6 +54,17 @@ test('a hundred campaigns spread over the shards without one that has more than 
   expect(map.version).toBe(version);
   // Most stay where their hash puts them, so that the map is short.
   expect(moved.size).toBeLessThan(60);
+});
+
+test('each creation gives the map a version, so that a Postgres that has lost one creates no further campaign', async () => {
+  const before = (await readSharding(database)).version;
+  const product = await insert('open');
+  const { version } = await placement.place(database, product);
+  expect(Number(version)).toBeGreaterThan(before);
+  await sql.query('update installation set map_version = $1', [before]);
+  map.sees(Number(version));
+  await expect(placement.place(database, await insert('open'))).rejects.toThrow('it was set back');
+  await sql.query('update installation set map_version = $1', [version]);
 });
 
 test('no campaign is placed for a number of shards that changes at that moment', async () => {
