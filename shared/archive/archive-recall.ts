@@ -1,10 +1,9 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import { deriveUsers } from '../image/derive.js';
 import type { ArchivedPeople, ArchivedPerson, PersonOf } from '../postgres/archived-people.js';
 import type { CampaignArchive } from '../sale/campaign-archive.js';
 import type { Recall } from '../sale/recall.js';
-import type { ReservationRecord } from '../sale/reservation-record.js';
 import { GroupedReads } from './grouped-reads.js';
-import { recordOf, type SeatedPerson, withReservation, withTicket } from './records.js';
 
 export type RecallLimits = {
   recallGroup: number;
@@ -50,20 +49,13 @@ export class ArchiveRecall implements Recall {
 
   async person(product: ProductId, user: UserId, pass: string): Promise<boolean> {
     const { reservations, tickets } = await this.#people.ask({ product, user });
-    let person: SeatedPerson | undefined;
-    const records = new Map<string, ReservationRecord>();
-    const payments = new Map<string, readonly string[]>();
-    for (const row of reservations) {
-      records.set(row.id, recordOf(row));
-      if (row.payments.length > 0) payments.set(row.id, row.payments);
-      person = withReservation(person, row);
-    }
     // Only closed campaigns are archived.
-    for (const ticket of tickets) person = withTicket(person, ticket, true);
-    if (!person) return false;
+    const derived = deriveUsers([{ user, reservations, tickets }], { closed: true });
+    const [found] = derived.people;
+    if (!found) return false;
     // The call may come too late, for example when the campaign was archived again meanwhile. The next request reads
     // what is in Redis then.
-    await this.archive.restoreUser(product, pass, user, person, records, payments);
+    await this.archive.restoreUser(product, pass, user, found[1], derived.reservations, new Map(derived.payments));
     return true;
   }
 

@@ -42,6 +42,13 @@ export type SnapshotTicket = {
   answer: string | null;
 };
 
+/** All rows of one user in one campaign, oldest first. */
+export type UserRows = {
+  user: string;
+  reservations: readonly SnapshotReservation[];
+  tickets: readonly SnapshotTicket[];
+};
+
 /** An idempotency record that no other row contains. `name`: its primary key. `user`: "" = an operator. */
 export type SnapshotAnswer = { name: string; user: string; key: string; answer: string; madeMs: number };
 
@@ -74,6 +81,23 @@ export const answerOwner = (answer: string) =>
 export const ANSWER_COLUMNS = `idempotency_key as name, ${answerOwner('answer')} as "user",
   substr(idempotency_key, strpos(idempotency_key, '|') + 1) as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
 
+/** Conditions of the partial indexes by campaign and user (migrations/schema). Each row fulfils one of its table. */
+const TAKEN_OR_ENDED = [
+  `(status in ('reserved', 'redeemed') or burned)`,
+  `status not in ('reserved', 'redeemed') and not burned`,
+];
+const WAITING_OR_NOT = [`status = 'waiting'`, `status <> 'waiting'`];
+/** SQL: the user of the last row of a page, in the order of users. */
+const LAST_OF_PAGE = `select "user" from (${[
+  ...TAKEN_OR_ENDED.map((part) => ['redemptions', part]),
+  ...WAITING_OR_NOT.map((part) => ['waiting_tickets', part]),
+]
+  .map(
+    ([table, part]) => `(select user_id as "user" from ${table} where campaign_id = $1 and user_id > $2 and ${part}
+  order by user_id limit $3 + 1)`,
+  )
+  .join(' union all ')}) f order by "user" offset $3 limit 1`;
+
 /** Reads all rows of one campaign in batches, to fill Redis. */
 export class CampaignSnapshot {
   constructor(
@@ -81,18 +105,49 @@ export class CampaignSnapshot {
     readonly campaignId: string,
   ) {}
 
-  async *reservations(batch: number): AsyncGenerator<SnapshotReservation[]> {
-    let after: string | null = null;
-    do {
-      const { rows }: { rows: SnapshotReservation[] } = await this.database.query(
-        `select ${RESERVATION_COLUMNS}
-         from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
-         order by redemption_id limit $2`,
-        [this.campaignId, batch, after],
-      );
-      yield rows;
-      after = rows.length < batch ? null : (rows.at(-1)?.id ?? null);
-    } while (after !== null);
+  /**
+   * Reads all users with their rows, oldest first, in pages of about `batch` rows. The indexes by user have the order,
+   * so no list of all users is needed.
+   */
+  async *users(batch: number): AsyncGenerator<UserRows[]> {
+    let after = '';
+    for (;;) {
+      const { rows } = await this.database.query<{ user: string }>(LAST_OF_PAGE, [this.campaignId, after, batch - 1]);
+      const upTo = rows[0]?.user ?? null;
+      yield await this.#usersBetween(after, upTo);
+      if (upTo === null) return;
+      after = upTo;
+    }
+  }
+
+  /** @param upTo null = all further ones */
+  async #usersBetween(after: string, upTo: string | null): Promise<UserRows[]> {
+    const values = upTo === null ? [this.campaignId, after] : [this.campaignId, after, upTo];
+    const where = `campaign_id = $1 and user_id > $2${upTo === null ? '' : ' and user_id <= $3'}`;
+    const select = (columns: string, table: string, parts: readonly string[], order: string) =>
+      `select * from (${parts.map((part) => `select ${columns} from ${table} where ${where} and ${part}`).join(' union all ')}) f
+       order by ${order}`;
+    const [reservations, tickets] = await Promise.all([
+      this.database.query<SnapshotReservation>(
+        select(RESERVATION_COLUMNS, 'redemptions', TAKEN_OR_ENDED, 'id'),
+        values,
+      ),
+      this.database.query<SnapshotTicket>(
+        select(TICKET_COLUMNS, 'waiting_tickets', WAITING_OR_NOT, '"lineNo"'),
+        values,
+      ),
+    ]);
+    const users = new Map<string, { user: string; reservations: SnapshotReservation[]; tickets: SnapshotTicket[] }>();
+    const of = (user: string) => {
+      const known = users.get(user);
+      if (known) return known;
+      const rows = { user, reservations: [], tickets: [] };
+      users.set(user, rows);
+      return rows;
+    };
+    for (const row of reservations.rows) of(row.user).reservations.push(row);
+    for (const row of tickets.rows) of(row.user).tickets.push(row);
+    return [...users.values()];
   }
 
   /** Reads the idempotency records that no other row contains. */
@@ -138,21 +193,6 @@ export class CampaignSnapshot {
       yield rows;
       if (rows.length < batch) return;
       afterLineNo = Number(rows.at(-1)?.lineNo);
-    }
-  }
-
-  async *tickets(batch: number): AsyncGenerator<SnapshotTicket[]> {
-    let after = 0;
-    for (;;) {
-      const { rows }: { rows: SnapshotTicket[] } = await this.database.query(
-        `select ${TICKET_COLUMNS}
-         from waiting_tickets where campaign_id = $1 and line_no > $3 order by line_no limit $2`,
-        [this.campaignId, batch, after],
-      );
-      yield rows;
-      const last = rows.at(-1);
-      if (!last || rows.length < batch) return;
-      after = last.lineNo;
     }
   }
 

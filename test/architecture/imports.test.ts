@@ -21,8 +21,10 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   // Journal entries as rows and events.
   'shared/projection': [...BASIS, 'shared/postgres'],
   'shared/observability': BASIS,
+  // The records of Redis that follow from rows of Postgres.
+  'shared/image': [...BASIS, ...STORES],
   // Who comes back to a campaign that is over: found in Postgres, put into Redis.
-  'shared/archive': [...BASIS, 'shared/sale', 'shared/postgres'],
+  'shared/archive': [...BASIS, 'shared/image', 'shared/sale', 'shared/postgres'],
   // Whether Redis continues the history that Postgres knows.
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
   // What follows from the events of payment providers.

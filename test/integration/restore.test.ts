@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
+import { CampaignSnapshot, type UserRows } from '../../shared/postgres/snapshot.js';
 import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
@@ -240,6 +241,44 @@ test('a saved promise whose code Postgres knows to be used is refused and named,
   await loseAndRestore(plain);
   expect(await plain.usedCodes()).toEqual([2, 3]);
   expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });
+});
+
+test('users come page by page, each once and with all rows, however large a page is', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 9, perUserLimit: 4 });
+  for (const user of ['bob', 'Ann', 'ann', 'cid', 'dan']) await campaign.take(user);
+  for (let i = 0; i < 3; i += 1) await campaign.release(await campaign.take('cid'));
+  await campaign.confirm(await campaign.take('ann'));
+  await campaign.take('dan', { qty: 3 });
+  await campaign.join('cid');
+  await campaign.join('eve');
+  await campaign.leave('eve');
+  await campaign.join('eve');
+  await store.persist();
+  const snapshot = new CampaignSnapshot(store.database, campaign.terms.id);
+  const pagesOf = async (batch: number) => {
+    const pages: UserRows[][] = [];
+    for await (const page of snapshot.users(batch)) pages.push(page);
+    return pages;
+  };
+  const byName = (pages: UserRows[][]) =>
+    pages.flat().sort((one, other) => (one.user < other.user ? -1 : Number(one.user > other.user)));
+  const [all, ...others] = await pagesOf(100);
+  expect(others).toEqual([]);
+  expect(all?.map(({ user, reservations, tickets }) => [user, reservations.length, tickets.length]).sort()).toEqual([
+    ...[
+      ['Ann', 1, 0],
+      ['ann', 2, 0],
+      ['bob', 1, 0],
+      ['cid', 4, 1],
+      ['dan', 2, 0],
+      ['eve', 0, 2],
+    ],
+  ]);
+  for (const batch of [1, 2, 3, 5, 13]) {
+    const pages = await pagesOf(batch);
+    expect(pages.length).toBeGreaterThan(1);
+    expect(byName(pages)).toEqual(byName([all ?? []]));
+  }
 });
 
 test('a filled Redis returns the first responses again', async () => {

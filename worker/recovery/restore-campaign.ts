@@ -1,16 +1,15 @@
-import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
 import { bucketOfReservation, bucketOfResponse, homeCodes } from '../../shared/domain/buckets.js';
 import type { BucketPart } from '../../shared/domain/campaign.js';
-import { isDerivedFingerprint } from '../../shared/domain/device.js';
 import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
+import { type DerivedRecords, deriveUsers, recordOf } from '../../shared/image/derive.js';
 import type { Log } from '../../shared/observability/log.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
+import { CampaignSnapshot, type SnapshotOrder, type UserRows } from '../../shared/postgres/snapshot.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import type { KnownCounters } from '../../shared/sale/campaigns.js';
-import { type ReservationRecord, takesUnits } from '../../shared/sale/reservation-record.js';
+import { takesUnits } from '../../shared/sale/reservation-record.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
 import { RedisFill } from './redis-fill.js';
@@ -76,7 +75,6 @@ export async function restoreCampaign(
   );
   const part = (await deps.partOf?.(campaign)) ?? null;
   const own = ownRows(campaign, part);
-  const people = new Map<string, SeatedPerson>();
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
 
@@ -104,47 +102,20 @@ export async function restoreCampaign(
     await loadArchived(deps.sale, campaign, part, nowMs, token);
     return;
   }
-  for await (const all of snapshot.reservations(BATCH_ROWS)) {
-    const rows = all.filter(({ id }) => own.reservation({ reservation: id }));
-    reservations += rows.length;
-    const records = new Map<string, ReservationRecord>();
-    for (const row of rows) {
-      const record = recordOf(row);
-      records.set(row.id, record);
-      count(known, record);
-      people.set(row.user, withReservation(people.get(row.user), row));
-    }
-    await restore.reservations(records);
-    const paid = rows.filter(({ payments }) => payments.length > 0);
-    // An empty list marks an extension.
-    const extended = rows.filter((row) => row.extended && row.status === 'reserved');
-    await restore.payments([...paid, ...extended].map(({ id, payments }) => [id, payments] as const));
-    // In a bucket, those of the other buckets too: after a failure one of them may use a code of this bucket.
-    const used = part ? all.map(recordOf) : [...records.values()];
-    await restore.codes(used.flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
-    await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
-  }
   const closed = campaign.status === 'closed';
-  for await (const all of snapshot.tickets(BATCH_ROWS)) {
-    const tickets = all.filter(own.reservation);
-    for (const ticket of tickets) {
-      known.lastLineNo = Math.max(known.lastLineNo, ticket.lineNo);
-      if (ticket.status === 'waiting') known.waiting += 1;
-      const person = withTicket(people.get(ticket.user), ticket, closed);
-      if (person) people.set(ticket.user, person);
-    }
-    await restore.holders(tickets.flatMap(holderOf));
-    await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
+  for await (const users of snapshot.users(BATCH_ROWS)) {
+    const derived = deriveUsers(users.map(own.rows), { closed });
+    reservations += derived.reservations.size;
+    addTo(known, derived.counters);
+    await restore.reservations(derived.reservations);
+    await restore.payments(derived.payments);
+    await restore.people(derived.people);
+    await restore.holders(derived.holders);
+    // In a bucket, those of the other buckets too: after a failure one of them may use a code of this bucket.
+    await restore.codes(part ? [...derived.codes, ...takenCodes(users)] : derived.codes);
+    await remember(derived.answers);
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows.filter(own.answer));
-  const entries = [...people];
-  for (let start = 0; start < entries.length; start += BATCH_ROWS) {
-    const some = entries.slice(start, start + BATCH_ROWS);
-    await restore.people(some);
-    // The code that a user waits with, or waited with until the campaign closed.
-    await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
-  }
-  if (closed) known.waiting = 0;
   // Bucket 0 draws the numbers of the whole line.
   if (part?.part.bucket === 0) known.lastLineNo = Math.max(known.lastLineNo, part.lastLineNo);
   await deps.sale.campaigns.load(campaign, known, null, token, part?.part ?? null);
@@ -172,25 +143,25 @@ async function restoreOwnCodes(
 /** Which rows of a campaign are in this shard: all, or those of its bucket. Records of operators are in bucket 0. */
 function ownRows({ buckets }: StoredCampaign, part: RestoredPart | null) {
   const bucket = part?.part.bucket ?? null;
+  const isOwn = (reservation: string) => bucket === null || bucketOfReservation(reservation) === bucket;
   return {
-    reservation: ({ reservation }: { reservation: string }) =>
-      bucket === null || bucketOfReservation(reservation) === bucket,
+    reservation: ({ reservation }: { reservation: string }) => isOwn(reservation),
+    rows: ({ user, reservations, tickets }: UserRows): UserRows => ({
+      user,
+      reservations: reservations.filter(({ id }) => isOwn(id)),
+      tickets: tickets.filter(({ reservation }) => isOwn(reservation)),
+    }),
     answer: ({ user }: { user: string }) => bucket === null || bucketOfResponse(user, buckets) === bucket,
   };
 }
 
-/** The device that may use a new idempotency key for the same user's place (lua/reserve.lua). */
-function holderOf({
-  status,
-  user,
-  lineNo,
-  device,
-}: SnapshotTicket): { user: string; lineNo: number; device: string }[] {
-  if (status !== 'waiting' || device === null || isDerivedFingerprint(device)) return [];
-  return [{ user, lineNo, device }];
+/** The codes that reservations use. */
+function takenCodes(users: readonly UserRows[]): number[] {
+  const records = users.flatMap(({ reservations }) => reservations.map(recordOf));
+  return records.flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : []));
 }
 
-type Answered = { user: string; key: string | null; answer: string | null; madeMs: number };
+type Answered = DerivedRecords['answers'][number];
 
 /** The claim of a reservation on its order; empty when the claim would have expired in Redis. */
 function claimOf({ reservation, user, order, stacking, claimedMs }: SnapshotOrder, sinceMs: number): OrderClaim[] {
@@ -226,10 +197,7 @@ async function loadArchived(
   await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null);
 }
 
-function count(known: KnownCounters, { state, qty, lineNo, reduced }: ReservationRecord): void {
-  known.burned += reduced?.burned ?? 0;
-  known.lastLineNo = Math.max(known.lastLineNo, lineNo);
-  if (state === 'reserved') known.held += qty;
-  else if (state === 'redeemed' || state === 'reacquired') known.redeemed += qty;
-  else if (state === 'burned') known.burned += qty;
+function addTo(known: KnownCounters, page: KnownCounters): void {
+  for (const name of ['held', 'redeemed', 'burned', 'waiting'] as const) known[name] += page[name];
+  known.lastLineNo = Math.max(known.lastLineNo, page.lastLineNo);
 }
