@@ -18,7 +18,7 @@ const { textFields } = await built('domain/terms.js');
 /** @type {typeof import('../shared/errors/catalogue.js')} */
 const { ERRORS } = await built('errors/catalogue.js');
 /** @type {typeof import('../shared/redis/keys.js')} */
-const { KEY_DOCS, keys } = await built('redis/keys.js');
+const { KEPT, KEY_DOCS, keys } = await built('redis/keys.js');
 
 const NOTE = '<!-- Made by `npm run docs`; do not edit. -->';
 /** Read by `npm start` alone (scripts/settings.mjs). */
@@ -123,9 +123,10 @@ ${rows.join('\n')}
 
 function keysDocument() {
   const rows = Object.entries(KEY_DOCS).map(([name, meaning]) => {
-    const key = keys[/** @type {keyof typeof keys} */ (name)];
+    const known = /** @type {keyof typeof keys} */ (name);
+    const key = keys[known];
     const shown = typeof key === 'function' ? filledIn(key) : key;
-    return `| ${name} | \`${cell(shown)}\` | ${cell(meaning)} |`;
+    return `| ${name} | \`${cell(shown)}\` | ${KEPT[known]} | ${cell(meaning)} |`;
   });
   return `# Keys in Redis
 
@@ -133,8 +134,10 @@ ${NOTE}
 
 The table is \`shared/redis/keys.ts\`. On a cluster, and with several shards, \`{tag}\` of the shard comes first ([shards](shards.md)). Packed records are defined in \`shared/redis/record-formats.ts\`.
 
-| name | key | what it holds |
-| --- | --- | --- |
+When Redis loses its data, a \`fact\` comes back from Postgres or the journal, and a \`derived\` key follows from facts. An \`expendable\` key is not needed for any promise. Keys of a \`caller\` begin again.
+
+| name | key | kept | what it holds |
+| --- | --- | --- | --- |
 ${rows.join('\n')}
 `;
 }

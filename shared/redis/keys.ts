@@ -30,7 +30,7 @@ export const KEY_DOCS = {
   campaign:
     'hash · terms and counters of a campaign, or of its bucket in this shard; with the used codes, all that remains of an archived one (`archived`: the name of the pass).',
   usedCodes: 'string · bitmap: bit n - 1 = code number n is used, or another bucket may give it.',
-  once: 'string · a used one-time token, until it expires.',
+  once: 'string · a used one-time token, until it expires. A refill writes `restored_at` of the campaign instead.',
   people: 'hash · user → packed person: state, taken slots, line number, quantity, reservation, code.',
   reservations:
     'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code; and the units that it gave back, if any.',
@@ -69,6 +69,60 @@ export const KEY_DOCS = {
     'string · exists while a campaign with `risk: strict`, named with the network, blocks the network; one hour.',
   bucket: 'string · limit and caller: the time at which the bucket of tokens is full again, in microseconds.',
 } as const;
+
+/**
+ * What becomes of a key when Redis loses its data.
+ *   fact         Postgres has it, or gets it from the journal
+ *   derived      it follows from facts
+ *   expendable   no promise depends on it
+ *   caller       about callers; their limits begin again
+ * A refill writes the facts and derived keys of each campaign (test/integration/restore.test.ts).
+ */
+type Kept = 'fact' | 'derived' | 'expendable' | 'caller';
+
+export const KEPT = {
+  format: 'fact',
+  epoch: 'fact',
+  filler: 'expendable',
+  journal: 'fact',
+  mark: 'expendable',
+  directory: 'derived',
+  installation: 'fact',
+  displaced: 'expendable',
+  events: 'expendable',
+  codes: 'expendable',
+  termsNotifications: 'expendable',
+  persisted: 'expendable',
+  campaign: 'fact',
+  usedCodes: 'derived',
+  once: 'expendable',
+  people: 'fact',
+  reservations: 'fact',
+  payments: 'fact',
+  deadlines: 'derived',
+  line: 'fact',
+  presence: 'derived',
+  holders: 'fact',
+  news: 'expendable',
+  idempotency: 'fact',
+  requests: 'derived',
+  order: 'fact',
+  answer: 'expendable',
+  device: 'caller',
+  metrics: 'expendable',
+  bans: 'fact',
+  ruleBans: 'caller',
+  banNotifications: 'expendable',
+  failures: 'caller',
+  used: 'caller',
+  attestedKey: 'caller',
+  attestedUses: 'caller',
+  accounts: 'caller',
+  round: 'expendable',
+  quota: 'caller',
+  addressBlock: 'caller',
+  bucket: 'caller',
+} as const satisfies Record<keyof typeof KEY_DOCS, Kept>;
 
 export const keys = {
   format: `${PREFIX}:format`,
@@ -113,6 +167,15 @@ export const keys = {
   addressBlock: (caller: string) => `${PREFIX}:x:${caller}`,
   bucket: (limit: string, caller: string) => `${PREFIX}:b:${limit}:${caller}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
+
+/** The keys that a refill writes: they have a campaign, and Redis must not lack them. */
+export type RefilledKey = {
+  [Name in keyof typeof keys]: (typeof keys)[Name] extends string
+    ? never
+    : (typeof KEPT)[Name] extends 'fact' | 'derived'
+      ? Name
+      : never;
+}[keyof typeof keys];
 
 /** Returns the product of a key of `keys.campaign`. */
 export function productOfKey(campaignKey: string): ProductId {

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
+import type { IdempotencyKey, OrderId, UserId } from '../../shared/domain/ids.js';
 import { CampaignSnapshot, type UserRows } from '../../shared/postgres/snapshot.js';
 import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
-import { campaignKeys, keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys, type RefilledKey } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
@@ -241,6 +241,41 @@ test('a saved promise whose code Postgres knows to be used is refused and named,
   await loseAndRestore(plain);
   expect(await plain.usedCodes()).toEqual([2, 3]);
   expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });
+});
+
+test('a refill writes every key of a campaign that is a fact or follows from facts', async () => {
+  const presence = { enabled: true, maxSize: 9, presenceSeconds: 60 };
+  const campaign = await store.openCampaign({ totalLimit: 2, waitingRoom: presence, type: 'pool' });
+  await store.issueCodes(campaign, 9);
+  const [key, order] = [newKey(), 'cart-1' as OrderId];
+  await campaign.confirm(await campaign.take('ann', { key, order }), 'pay-1');
+  await campaign.take('bob');
+  await campaign.join('cid', { device: 'phone', holderDevice: 'phone' });
+  const { product } = campaign;
+  const patternOf = {
+    campaign: keys.campaign(product),
+    people: keys.people(product),
+    reservations: keys.reservations(product),
+    payments: keys.payments(product),
+    deadlines: keys.deadlines(product),
+    line: keys.line(product),
+    presence: keys.presence(product),
+    usedCodes: keys.usedCodes(product),
+    holders: keys.holders(product),
+    idempotency: keys.idempotency('ann' as UserId, key as IdempotencyKey),
+    requests: keys.requests(campaign.terms.no, 0).replace(/0$/, '*'),
+    order: keys.order('ann' as UserId, order),
+  } satisfies Record<RefilledKey, string>;
+  const missing = async () => {
+    const found = await Promise.all(Object.values(patternOf).map((pattern) => keyNames(sale.redis, pattern)));
+    return Object.keys(patternOf).filter((_, i) => found[i]?.length === 0);
+  };
+  await store.persist();
+  const names = await Promise.all(Object.values(patternOf).map((pattern) => keyNames(sale.redis, pattern)));
+  await sale.redis.del(...names.flat());
+  expect(await missing()).toEqual(Object.keys(patternOf));
+  await loseAndRestore(campaign);
+  expect(await missing()).toEqual([]);
 });
 
 test('users come page by page, each once and with all rows, however large a page is', async () => {
