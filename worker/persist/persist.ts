@@ -10,13 +10,14 @@ import { EventWriter, type WrittenEvents } from '../../shared/projection/event-w
 import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
+import { type Beginnings, firstBreak } from '../../shared/redis/continuity.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import type { FiledRequestName, RequestNames } from '../../shared/redis/request-names.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
-import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
+import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Judged } from './judged.js';
 import type { RefusedEntries } from './refused-entries.js';
 import { tracePersisted } from './trace-persisted.js';
