@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../config/limits.js';
-import { compareLedger } from '../ledger/compare.js';
+import { archivedOf, compareCampaign } from '../image/compare-campaign.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import type { Database } from '../postgres/pool.js';
@@ -15,7 +15,6 @@ export type RedisChoice = 'keep' | 'discard';
 
 const STATEMENT_MS = 120_000;
 const LOOK_EVERY_MS = 500;
-const SETTLE_MS = 15_000;
 /** A worker reports twice a second. */
 const WORKERS = `select count(*)::int as count from journal_processes
   where kind = 'worker' and seen_at > clock_timestamp() - interval '10 seconds'`;
@@ -84,8 +83,8 @@ export class RedisOfRestore {
     let code = 0;
     for (const campaign of await table.toRestore()) {
       const deps = await ledgerDeps(this.database, this.shards, campaign);
-      if (await deps.sale.archived(campaign.productId)) continue;
-      const verdict = await compareLedger(deps, campaign, SETTLE_MS);
+      if ((await archivedOf(deps, campaign)).some((pass) => pass !== null)) continue;
+      const verdict = await compareCampaign(deps, campaign);
       print(verdictLine(verdict));
       if (verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift > 0) code = 1;
     }

@@ -47,8 +47,6 @@ export type RedemptionSums = { held: number; redeemed: number; burned: number; r
 
 type StockRow = Stock & { status: CampaignStatus };
 
-export type LedgerRow = { status: RedemptionStatus; burned: boolean; qty: number };
-
 /** Table `redemptions`. Journal batches write it; operators and the ledger read it. */
 export class RedemptionsTable {
   constructor(readonly database: Database) {}
@@ -113,16 +111,6 @@ export class RedemptionsTable {
     return rows[0] ?? null;
   }
 
-  /** Units of reservations that were voided because they would have exceeded the cap. */
-  async refusedByCap(campaignId: string): Promise<number> {
-    const { rows } = await this.database.query<{ units: number }>(
-      `select coalesce(sum(qty), 0)::float8 as units from redemptions
-       where campaign_id = $1 and status = 'voided' and reason in ('campaigns_cap', 'campaign_buckets_cap') and not burned`,
-      [campaignId],
-    );
-    return rows[0]?.units ?? 0;
-  }
-
   /**
    * The sums over all rows of a campaign: units and reservations.
    * @param bucket only the rows of this bucket of a divided campaign; null = all
@@ -140,29 +128,6 @@ export class RedemptionsTable {
     const [sums] = rows;
     if (!sums) throw new Error('an aggregate has no row');
     return sums;
-  }
-
-  async byIds(ids: readonly string[]): Promise<ReadonlyMap<string, LedgerRow>> {
-    if (ids.length === 0) return new Map();
-    const { rows } = await this.database.query<LedgerRow & { redemption_id: string }>(
-      'select redemption_id, status, burned, qty from redemptions where redemption_id = any($1::uuid[])',
-      [ids],
-    );
-    return new Map(rows.map((row) => [row.redemption_id, row]));
-  }
-
-  /** Reads the ids of all rows of a campaign, in batches. */
-  async *idsOf(campaignId: string, batch: number): AsyncGenerator<string[]> {
-    let after: string | null = null;
-    do {
-      const { rows }: { rows: { redemption_id: string }[] } = await this.database.query(
-        `select redemption_id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
-         order by redemption_id limit $2`,
-        [campaignId, batch, after],
-      );
-      yield rows.map(({ redemption_id }) => redemption_id);
-      after = rows.length < batch ? null : (rows.at(-1)?.redemption_id ?? null);
-    } while (after !== null);
   }
 
   /**

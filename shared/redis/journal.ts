@@ -49,18 +49,9 @@ export class Journal {
 
   async position(): Promise<JournalPosition> {
     try {
-      const info = (await this.redis.xinfo('STREAM', keys.journal)) as unknown[];
-      const field = (name: string) => info[info.indexOf(name) + 1];
-      const first = field('first-entry') as StreamRow | null;
-      return {
-        firstId: first ? (entriesOf([first], JOURNAL_START)[0]?.journalId ?? null) : null,
-        lastId: String(field('last-generated-id')),
-        entries: Number(field('length')),
-      };
+      return positionOf(null, await this.redis.xinfo('STREAM', keys.journal));
     } catch (error) {
-      if (error instanceof Error && /no such key/.test(error.message))
-        return { firstId: null, lastId: JOURNAL_START, entries: 0 };
-      throw EngineUnavailable.from('redis', error);
+      return positionOf(error, null);
     }
   }
 
@@ -103,6 +94,21 @@ export class Journal {
     const [before] = await engine(() => this.redis.xrevrange(keys.journal, `(${generation}-0`, '-', 'COUNT', 1));
     return last + 1 + (before ? await this.#countBetween(firstId, before[0]) : 0);
   }
+}
+
+/** Decodes the reply to XINFO STREAM, or its error. @throws EngineUnavailable */
+export function positionOf(error: unknown, reply: unknown): JournalPosition {
+  if (error instanceof Error && /no such key/.test(error.message))
+    return { firstId: null, lastId: JOURNAL_START, entries: 0 };
+  if (error) throw EngineUnavailable.from('redis', error);
+  const info = reply as unknown[];
+  const field = (name: string) => info[info.indexOf(name) + 1];
+  const first = field('first-entry') as StreamRow | null;
+  return {
+    firstId: first ? (entriesOf([first], JOURNAL_START)[0]?.journalId ?? null) : null,
+    lastId: String(field('last-generated-id')),
+    entries: Number(field('length')),
+  };
 }
 
 async function engine<Value>(call: () => Promise<Value>): Promise<Value> {

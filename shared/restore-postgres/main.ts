@@ -4,7 +4,7 @@ import { ConfigError, readEngineUrls } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
 import { projectRoot } from '../config/project-root.js';
 import type { ProductId } from '../domain/ids.js';
-import { compareLedger } from '../ledger/compare.js';
+import { compareCampaign } from '../image/compare-campaign.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
@@ -25,8 +25,7 @@ import { RestoredPlaces } from './restored-places.js';
 const STATEMENT_MS = 120_000;
 /** How long the cursor may stay unchanged before the command assumes that no worker is persisting. */
 const STANDSTILL_MS = 2_000;
-const LEDGER_SETTLE_MS = 3_000;
-/** Campaigns that are compared at a time: while no worker persists, each comparison waits several times. */
+/** Campaigns that are compared at a time. */
 const COMPARED_AT_ONCE = 5;
 const LUA = join(projectRoot(), 'lua');
 
@@ -167,7 +166,7 @@ async function judge(found: readonly Findings[], all: CommandShards): Promise<nu
   print('');
   const compare = async (product: ProductId) => {
     const campaign = await table.find(product);
-    return campaign && compareLedger(await ledgerDeps(database, all, campaign), campaign, LEDGER_SETTLE_MS);
+    return campaign && compareCampaign(await ledgerDeps(database, all, campaign), campaign);
   };
   for (let start = 0; start < products.length; start += COMPARED_AT_ONCE) {
     for (const verdict of await Promise.all(products.slice(start, start + COMPARED_AT_ONCE).map(compare))) {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { settle } from '../ledger/compare.js';
+import { untilPersisted } from '../image/until-persisted.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { readEpoch } from '../redis/epoch.js';
@@ -85,7 +85,7 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
   for (const { redis } of all)
     if ((await readEpoch(redis)) === null) throw new OutOfService('redis', 'it is empty or being filled');
   // First waits while workers persist the journal. The repair writes only what they cannot write.
-  await Promise.all(all.map((deps) => settle(deps, options.settleMs)));
+  await Promise.all(all.map((deps) => untilPersisted(deps, options.settleMs)));
   const scanned: Scanned[] = [];
   for (const deps of all) scanned.push(await scan(deps));
   const findings = await first.database.transaction(async (client) => {

@@ -21,6 +21,8 @@ export type RecordState = (typeof RECORD_STATES)[number];
  */
 export type Reduced = { released: number; refunded: number; burned: number };
 
+export const unreduced: Reduced = { released: 0, refunded: 0, burned: 0 };
+
 export type ReservationRecord = {
   state: RecordState;
   user: string;

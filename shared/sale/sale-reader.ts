@@ -24,6 +24,25 @@ export type LineProgress = { status: CampaignStatus; served: number; waiting: nu
 /** Name of the pass that archived a campaign, and the number of its reservations. */
 export type Archived = { pass: string; promised: number };
 
+export const STOCK_FIELDS = ['status', 'total', 'free', 'held', 'redeemed', 'burned', 'waiting'] as const;
+
+/** Decodes the values of `STOCK_FIELDS`; null = there is no campaign. @throws ContractError */
+export function stockOf(values: readonly (string | null)[]): Stock | null {
+  const [status, total, free, held, redeemed, burned, waiting] = values;
+  if (!status) return null;
+  if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
+  const unlimited = total === '-1';
+  return {
+    status: status as CampaignStatus,
+    total: unlimited ? null : Number(total),
+    free: unlimited ? null : Number(free),
+    held: Number(held),
+    redeemed: Number(redeemed),
+    burned: Number(burned),
+    waiting: Number(waiting),
+  };
+}
+
 /** Reads a sale in Redis without a script. Every method throws EngineUnavailable when Redis cannot be used. */
 export class SaleReader {
   constructor(readonly scripts: ScriptRunner) {}
@@ -53,31 +72,8 @@ export class SaleReader {
 
   /** Reads all counters at once; null when Redis lacks the campaign. */
   async stock(product: ProductId): Promise<Stock | null> {
-    const values = await this.#read(() =>
-      this.scripts.redis.hmget(
-        keys.campaign(product),
-        'status',
-        'total',
-        'free',
-        'held',
-        'redeemed',
-        'burned',
-        'waiting',
-      ),
-    );
-    const [status, total, free, held, redeemed, burned, waiting] = values;
-    if (!status) return this.#missing(product);
-    if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
-    const unlimited = total === '-1';
-    return {
-      status: status as CampaignStatus,
-      total: unlimited ? null : Number(total),
-      free: unlimited ? null : Number(free),
-      held: Number(held),
-      redeemed: Number(redeemed),
-      burned: Number(burned),
-      waiting: Number(waiting),
-    };
+    const values = await this.#read(() => this.scripts.redis.hmget(keys.campaign(product), ...STOCK_FIELDS));
+    return stockOf(values) ?? this.#missing(product);
   }
 
   /**

@@ -29,14 +29,20 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
   // What follows from the events of payment providers.
   'shared/payments': [...BASIS, 'shared/sale', 'shared/postgres', 'shared/projection'],
-  // The comparison of Redis, journal and Postgres.
-  'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/shards', ...STORES],
+  // A campaign as both engines have it at one position of the journal, and the comparison.
+  'shared/image': [...BASIS, ...STORES],
+  // The command that compares.
+  'shared/ledger': [...BASIS, 'shared/config', 'shared/image', 'shared/observability', 'shared/shards', ...STORES],
   // The repair of a Postgres that was set back.
-  'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', 'shared/shards', ...STORES],
+  'shared/restore-postgres': [
+    ...BASIS,
+    ...['shared/config', 'shared/image', 'shared/ledger', 'shared/shards'],
+    ...STORES,
+  ],
   // Backup of Postgres, and its restore, after which Redis and Postgres agree.
   'shared/backup': [
     ...BASIS,
-    ...['shared/config', 'shared/ledger', 'shared/shards', 'shared/restore-postgres/report'],
+    ...['shared/config', 'shared/image', 'shared/ledger', 'shared/shards', 'shared/restore-postgres/report'],
     ...STORES,
   ],
   // What a process or a command has for each shard of Redis.

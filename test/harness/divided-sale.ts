@@ -15,8 +15,7 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { shardPrefix } from '../../shared/domain/shards.js';
-import { compareLedger } from '../../shared/ledger/compare.js';
-import { DividedSale as LedgerOfBuckets } from '../../shared/ledger/divided.js';
+import { compareCampaign } from '../../shared/image/compare-campaign.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -292,17 +291,14 @@ export class DividedCampaign {
 
   /** Compares Redis and Postgres as the ledger does. */
   async ledger() {
-    const { shards, table, database, campaigns, map } = this.sale;
+    const { shards, database, campaigns, map } = this.sale;
     const parts = Array.from({ length: this.stored.buckets }, (_, bucket) => {
       const { store, journal, cursor } = shards[map.shardOf(this.product, bucket)] as Shard;
       return { sale: store.reader, journal, cursor };
     });
-    const [home, ...others] = parts;
     const campaign = await campaigns.find(this.product);
-    if (!home || !campaign) throw new Error('the campaign is missing');
-    const sale = new LedgerOfBuckets(parts, table, campaign.id);
-    const redemptions = new RedemptionsTable(database);
-    return compareLedger({ ...home, sale, others, redemptions }, campaign, 1_000);
+    if (!campaign) throw new Error('the campaign is missing');
+    return compareCampaign({ parts, redemptions: new RedemptionsTable(database) }, campaign);
   }
 }
 

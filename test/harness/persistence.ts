@@ -1,8 +1,11 @@
 import type pg from 'pg';
 import type { RawEntry } from '../../shared/contracts/journal.js';
+import type { Verdict } from '../../shared/contracts/verdict.js';
 import type { CampaignRules } from '../../shared/domain/campaign.js';
 import { drawCodes } from '../../shared/domain/codes.js';
 import type { CampaignTerms } from '../../shared/domain/terms.js';
+import type { PartDeps } from '../../shared/image/campaign-part.js';
+import { compareCampaign } from '../../shared/image/compare-campaign.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
@@ -184,6 +187,18 @@ export class Persistence {
     });
     await campaign.addCodes(all);
     return all;
+  }
+
+  /** Compares a campaign, as the ledger does. */
+  async verdictOf({ product }: TestCampaign): Promise<Verdict> {
+    const stored = await this.campaigns.find(product);
+    if (!stored) throw new Error('the campaign is not in Postgres');
+    return compareCampaign({ parts: [this.part], redemptions: new RedemptionsTable(this.database) }, stored);
+  }
+
+  /** Where the campaigns are. */
+  get part(): PartDeps {
+    return { sale: this.sale.store.reader, journal: this.sale.journal, cursor: this.cursor };
   }
 
   /** Rows of a campaign in the order in which its reservations were made. */

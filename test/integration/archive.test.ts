@@ -1,8 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { compareLedger } from '../../shared/ledger/compare.js';
-import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { decided } from '../../shared/sale/recall.js';
 import { IdempotencyKeys } from '../../worker/archive/idempotency-keys.js';
@@ -24,10 +22,7 @@ const keyOf = (campaign: TestCampaign, name: string) => `${campaign.product}-${n
 
 async function verdictOf(campaign: TestCampaign) {
   await store.persist();
-  const stored = await store.campaigns.find(campaign.product);
-  if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { sale: sale.store.reader, journal: sale.journal, cursor: store.cursor };
-  return compareLedger({ ...parts, redemptions: new RedemptionsTable(store.database) }, stored, 100);
+  return store.verdictOf(campaign);
 }
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 

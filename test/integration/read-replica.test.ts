@@ -1,21 +1,29 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
+import { compareCampaign } from '../../shared/image/compare-campaign.js';
+import { whereCovered } from '../../shared/ledger/where-covered.js';
+import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { ReadReplica } from '../../shared/postgres/read-replica.js';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { Journal } from '../../shared/redis/journal.js';
+import { ScriptRunner } from '../../shared/redis/script-runner.js';
+import { SaleReader } from '../../shared/sale/sale-reader.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
 import { startTestRedis } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 import { startPostgresReplica } from '../harness/postgres-replica.js';
+import { connectToRedis } from '../harness/sale.js';
 import { ADMIN_SECRET, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { startStagePostgres } from '../harness/stage-postgres.js';
 import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
 
 const folder = await mkdtemp(join(tmpdir(), 'doorbuster-replica-'));
 atEnd('the folder', () => rm(folder, { recursive: true, force: true }));
@@ -89,23 +97,34 @@ test('the replica of another database is not read', async () => {
   expect(reasons).toEqual(['DATABASE_READ_URL is the replica of another database']);
 });
 
-test('operators read from the replica what was written before, and learn how complete it is', async () => {
+/** A service with a campaign, of which two users have a unit; started by the first test that needs it. */
+async function serve() {
   await ofPrimary.query("update journal_cursor set last_id = '0-0'");
-  const redis = await startTestRedis();
-  const env = serviceEnv(redis.url, primary.url, { DATABASE_READ_URL: replica.url });
+  const { url: redisUrl, client: redis } = await startTestRedis();
+  const env = serviceEnv(redisUrl, primary.url, { DATABASE_READ_URL: replica.url });
   const [{ url }] = await Promise.all([startApiProcess(env), startWorkerProcess(env)]);
   const product = await new Operator(url).openCampaign({ total_limit: 9, require_attestation: false });
-  for (const user of ['ann', 'bob']) {
-    const body = JSON.stringify({ product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID() });
-    const headers = { 'content-type': 'application/json' };
-    expect((await fetch(`${url}/flash-sale/checkout`, { method: 'POST', body, headers })).status).toBe(200);
-  }
-  const headers = { authorization: `Bearer ${ADMIN_SECRET}` };
   const client = new pg.Client(primary.url);
   await client.connect();
   atEnd('a client', () => client.end());
-  const persisted = async () => (await client.query('select 1 from redemptions')).rowCount === 2;
-  await until('both are persisted', persisted);
+  const take = async (...users: string[]) => {
+    for (const user of users) {
+      const body = JSON.stringify({ product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID() });
+      const headers = { 'content-type': 'application/json' };
+      expect((await fetch(`${url}/flash-sale/checkout`, { method: 'POST', body, headers })).status).toBe(200);
+    }
+    await until('all are persisted', async () => (await redis.xlen('db1:journal')) === 0);
+  };
+  await take('ann', 'bob');
+  return { env, url, redisUrl, product, client, take };
+}
+const UNCOVERED = /the journal in Redis no longer has all entries/;
+let serving: ReturnType<typeof serve> | undefined;
+const served = () => (serving ??= serve());
+
+test('operators read from the replica what was written before, and learn how complete it is', async () => {
+  const { env, url, product, client } = await served();
+  const headers = { authorization: `Bearer ${ADMIN_SECRET}` };
   const { id } = (await client.query('select campaign_id as id from campaigns where product_id = $1', [product]))
     .rows[0];
   const readsOfReplica = async () =>
@@ -128,18 +147,56 @@ test('operators read from the replica what was written before, and learn how com
   expect(await codes.text()).toContain('code,user_id');
   expect(await readsOfReplica()).toBeGreaterThanOrEqual(2);
 
-  const ledger = spawn(process.execPath, [join(projectRoot(), 'dist/shared/ledger/main.js'), product], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let output = '';
-  ledger.stdout.on('data', (chunk) => (output += String(chunk)));
-  expect(await once(ledger, 'close')).toEqual([0, null]);
-  expect(JSON.parse(output)).toMatchObject({ confirmed: 2, lost: 0, drift: 0, read_from: 'replica', as_of: cursor });
+  const { code, verdict } = await ledger(env, product);
+  expect(code).toBe(0);
+  expect(verdict).toMatchObject({ confirmed: 2, lost: 0, drift: 0, read_from: 'replica', as_of: cursor });
+});
 
+test('the ledger finds nothing lost where a replica has stopped: it cannot know', async () => {
+  const { env, product, take } = await served();
+  await pause();
+  await take('cid', 'dan', 'eve');
+  const { DATABASE_READ_URL: _, ...plain } = env;
+  const stalled = await ledger({ ...plain, DATABASE_URL: replica.url }, product);
+  expect(stalled).toMatchObject({ code: 2, verdict: {} });
+  expect(stalled.stderr).toMatch(UNCOVERED);
+  await resume();
+});
+
+test('the ledger reads the primary when the replica stops after it was chosen', async () => {
+  const { redisUrl, product, take } = await served();
+  const redis = await connectToRedis(redisUrl);
+  const sale = new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua')));
+  const reasons: string[] = [];
+  await pause();
+  await take('fay');
+  const verdict = await whereCovered(
+    [
+      { database: ofReplica, read: { read_from: 'replica' } },
+      { database: ofPrimary, read: { read_from: 'primary' } },
+    ],
+    async (database) => {
+      const campaign = await new CampaignsTable(database).find(product);
+      if (!campaign) throw new Error('the campaign is missing');
+      const part = { sale, journal: new Journal(redis), cursor: new JournalCursor(database) };
+      return compareCampaign({ parts: [part], redemptions: new RedemptionsTable(database) }, campaign);
+    },
+    (reason) => reasons.push(reason),
+  );
+  await resume();
+  expect(verdict).toMatchObject({ confirmed: 6, persisted: 6, lost: 0, drift: 0, read_from: 'primary' });
+  expect(reasons).toEqual([expect.stringMatching(UNCOVERED)]);
+});
+
+test('without the replica the primary is read', async () => {
+  const { url, client, product } = await served();
+  const headers = { authorization: `Bearer ${ADMIN_SECRET}` };
+  const { id } = (await client.query('select campaign_id as id from campaigns where product_id = $1', [product]))
+    .rows[0];
+  const { last_id: cursor } = (await client.query('select last_id from journal_cursor')).rows[0];
   await replica.stop();
   const without = await fetch(`${url}/admin/campaigns/${id}/redemptions`, { headers });
   expect(without.status).toBe(200);
   expect(without.headers.get('doorbuster-as-of')).toBe(cursor);
-  expect(((await without.json()) as { data: unknown[] }).data).toHaveLength(2);
+  expect(((await without.json()) as { data: unknown[] }).data).toHaveLength(6);
 });

@@ -1,8 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
-import { compareLedger } from '../../shared/ledger/compare.js';
 import { ExpiredData } from '../../shared/postgres/expired-data.js';
-import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
 import { type RetentionDeps, removeExpired } from '../../worker/retention/retention.js';
@@ -32,13 +30,6 @@ function retention(keep: Partial<typeof KEPT>, parts: Partial<RetentionDeps> = {
     limits: LIMITS,
     ...parts,
   };
-}
-
-async function verdictOf({ product }: TestCampaign) {
-  const stored = await store.campaigns.find(product);
-  if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { sale: sale.store.reader, journal: sale.journal, cursor: store.cursor };
-  return compareLedger({ ...parts, redemptions: new RedemptionsTable(database) }, stored, 100);
 }
 
 /** Four users who paid, one who released and one who left the line. @returns their reservations by user */
@@ -121,7 +112,7 @@ test('replaces the users of campaigns that closed long ago, keeps their counts, 
   expect(
     rows.every(({ user_id, ...personal }) => /^erased-/.test(user_id) && !Object.values(personal).some(Boolean)),
   ).toBe(true);
-  expect(await verdictOf(old.campaign)).toMatchObject({ confirmed: 4, lost: 0, duplicated: 0, drift: 0 });
+  expect(await store.verdictOf(old.campaign)).toMatchObject({ confirmed: 4, lost: 0, duplicated: 0, drift: 0 });
   expect(await returning.refund(String(old.ids.get('bob')))).toMatchObject({ kind: 'refunded' });
   const before = store.log.lines.length;
   await removeExpired(retention({ personalDataDays: 30 }));

@@ -2,8 +2,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { DividedSale } from '../../shared/ledger/divided.js';
-import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
+import { Uncovered } from '../../shared/image/journal-tail.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
@@ -14,7 +13,7 @@ import { type ReconcileDeps, reconcileAll, reconcileCampaign } from './reconcile
 export type Reconciling = {
   /**
    * Compares one campaign unit by unit, and repairs it. An operator may wait for the result.
-   * @returns null = Postgres lacks the campaign
+   * @returns null = Postgres lacks the campaign, or the journal what would explain its differences
    */
   one: (productId: string, jobId: string) => Promise<Reconciliation | null>;
   /** Compares all live campaigns by their counters. */
@@ -28,7 +27,6 @@ export function reconcileModule(
 ): Reconciling {
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(shards.home.commands);
-  const buckets = new CampaignBuckets(database);
   const partOf = ({ index, sale, journal }: WorkerShard) => ({
     sale: sale.reader,
     journal,
@@ -50,15 +48,24 @@ export function reconcileModule(
       for (let bucket = 0; bucket < campaign.buckets; bucket += 1) await refill(campaign, reason, bucket);
     },
   };
-  const depsOf = ({ id, productId, buckets: count }: StoredCampaign): ReconcileDeps => {
-    const parts = Array.from({ length: count }, (_, bucket) => partOf(shards.of(productId, bucket)));
-    const [home, ...others] = parts as [(typeof parts)[number], ...typeof parts];
-    return { ...common, ...home, ...(count > 1 ? { sale: new DividedSale(parts, buckets, id), others } : {}) };
+  const depsOf = ({ productId, buckets }: StoredCampaign): ReconcileDeps => ({
+    ...common,
+    parts: Array.from({ length: buckets }, (_, bucket) => partOf(shards.of(productId, bucket))),
+  });
+  /** @returns null also when nothing can be known: the log has the reason */
+  const reconcile = async (campaign: StoredCampaign): Promise<Reconciliation | null> => {
+    try {
+      return await reconcileCampaign(depsOf(campaign), campaign, { refill: true });
+    } catch (error) {
+      if (!(error instanceof Uncovered)) throw error;
+      log.error({ err: error, campaign: campaign.productId }, 'a campaign could not be compared');
+      return null;
+    }
   };
   return {
     async one(productId, jobId) {
       const campaign = await campaigns.find(productId);
-      const result = campaign && (await reconcileCampaign(depsOf(campaign), campaign, { refill: true }));
+      const result = campaign && (await reconcile(campaign));
       await results.put(jobId, result);
       return result;
     },

@@ -2,15 +2,10 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import {
-  compareLedger,
-  LACKS_REDUCTION,
-  type LedgerDeps,
-  lacksRestock,
-  sameStock,
-  settle,
-} from '../../shared/ledger/compare.js';
-import { isMissingPlace, isPlace } from '../../shared/ledger/compare-lines.js';
+import { isMissingPlace, isPlace, LACKS_REDUCTION, lacksRestock } from '../../shared/image/compare.js';
+import { compareCampaign, headsDiffer, type ImageDeps } from '../../shared/image/compare-campaign.js';
+import { Uncovered } from '../../shared/image/journal-tail.js';
+import { untilPersisted } from '../../shared/image/until-persisted.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -24,12 +19,13 @@ const BACK_IN_SERVICE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
 
-export type ReconcileDeps = LedgerDeps & {
+export type ReconcileDeps = ImageDeps & {
   reservations: Pick<Reservations, 'rejournal'>;
   campaigns: CampaignsTable;
   database: Database;
   metrics: Metrics;
   log: Log;
+  /** How long a repair waits for its entries to be persisted. */
   settleMs: number;
   /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
   refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
@@ -54,9 +50,10 @@ export async function reconcileCampaign(
   campaign: StoredCampaign,
   options: { refill: boolean },
 ): Promise<Reconciliation> {
-  const before = await compareLedger(deps, campaign, deps.settleMs);
+  const before = await compareCampaign(deps, campaign);
   const setBack = lacksRestock(before.differences);
   const journaled = setBack ? 0 : await journalAgain(deps, campaign.productId, before.differences);
+  if (journaled > 0) await Promise.all(deps.parts.map((part) => untilPersisted(part, deps.settleMs)));
   let after = journaled > 0 ? await compareAgain(deps, campaign) : before;
   let refilled = false;
   const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
@@ -81,7 +78,7 @@ async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Prom
   const giveUpAt = performance.now() + BACK_IN_SERVICE_MS;
   for (;;) {
     try {
-      return await compareLedger(deps, campaign, deps.settleMs);
+      return await compareCampaign(deps, campaign);
     } catch (error) {
       if (!(error instanceof EngineUnavailable) || performance.now() > giveUpAt) throw error;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
@@ -91,8 +88,7 @@ async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Prom
 
 /**
  * The scheduled comparison of all live campaigns. It compares total, units by state, number of waiting users and
- * status, with two reads for each campaign. If they differ twice, with an empty journal each time, it compares every
- * unit and every place in line.
+ * status, with two reads for each campaign. If they differ, it compares every unit and every place in line.
  */
 export async function reconcileAll(
   depsOf: (campaign: StoredCampaign) => ReconcileDeps,
@@ -103,23 +99,15 @@ export async function reconcileAll(
   for (const campaign of await campaigns.live()) {
     const deps = depsOf(campaign);
     try {
-      if (!(await countersDiffer(deps, campaign)) || !(await countersDiffer(deps, campaign))) continue;
+      if (!(await headsDiffer(deps, campaign))) continue;
       drift += (await reconcileCampaign(deps, campaign, { refill: false })).drift;
     } catch (error) {
-      // The shard of this campaign is away, or not known; the other campaigns are compared all the same.
-      if (!(error instanceof EngineUnavailable)) throw error;
+      // The shard of this campaign is away, or not known, or its Postgres was set back. The persister reports that. The
+      // other campaigns are compared all the same.
+      if (!(error instanceof EngineUnavailable || error instanceof Uncovered)) throw error;
     }
   }
   metrics.drift.set(drift);
-}
-
-async function countersDiffer(deps: ReconcileDeps, campaign: StoredCampaign): Promise<boolean> {
-  await settle(deps, deps.settleMs);
-  const [redis, postgres] = await Promise.all([
-    deps.sale.stock(campaign.productId),
-    deps.redemptions.stock(campaign.id),
-  ]);
-  return redis !== null && !sameStock(redis, postgres);
 }
 
 async function journalAgain(
@@ -141,11 +129,12 @@ async function journalAgain(
 }
 
 /** Writes an event about differences that only an operator can resolve. */
-async function alert({ database, cursor }: ReconcileDeps, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
+async function alert({ database, parts }: ReconcileDeps, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
+  const [home] = parts;
   await database.transaction(async (client) => {
     // Every writer of events holds this lock, so that the order of events is the order of commits.
-    await cursor.lock(client);
-    await cursor.lockWrites(client);
+    await home?.cursor.lock(client);
+    await home?.cursor.lockWrites(client);
     await insertEvents(client, [driftedEvent(campaign.no, campaign.id, verdict)]);
   });
 }
