@@ -31,7 +31,12 @@ test('Persist voids the reservation that would break the cap, and saves all the 
   const ids = await Promise.all(users.map((user) => campaign.take(user)));
   await campaign.join('fay');
   const before = await voidedCount('campaigns_cap');
+  // The ledger finds the row that was inserted, and its two units. Voided reservations are no difference, also while
+  // the entries by which Redis voids them are not persisted.
+  const verdict = { confirmed: 3, voided: 2, lost: 0, over_cap: 0, drift: 3, differences: { length: 2 } };
   await store.persist();
+  expect(await store.isCaughtUp()).toBe(false);
+  expect(await store.verdictOf(campaign)).toMatchObject(verdict);
   const saved = ['reserved', 'reserved', null];
   const voided = ['voided', 'voided', 'campaigns_cap'];
   expect(await store.bothSides(campaign, ids)).toEqual([saved, saved, saved, voided, voided]);
@@ -46,6 +51,7 @@ test('Persist voids the reservation that would break the cap, and saves all the 
   });
   await store.persist();
   expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.verdictOf(campaign)).toMatchObject(verdict);
   expect(await store.bothSides(campaign, ids)).toEqual([saved, saved, saved, voided, voided]);
   expect(await store.campaignRow(campaign)).toEqual({ status: 'open', total_limit: 5, taken: 5 });
   expect((await voidedCount('campaigns_cap')) - before).toBe(2);

@@ -57,3 +57,25 @@ it('looks in Postgres which transfers have arrived when a bucket can remember no
     [65, 1, 1, null],
   ]);
 });
+
+it('compares a campaign whose units are on their way, wherever the journals of its buckets are', async () => {
+  const campaign = await sale.open(40, true);
+  const { product } = campaign;
+  const [giver, taker] = [campaign.storeOf(0), campaign.storeOf(1)];
+  const shardOf = (bucket: number) => sale.map.shardOf(product, bucket);
+  const expectClean = async () => expect(await campaign.ledger()).toMatchObject({ lost: 0, drift: 0, differences: [] });
+  expect(await giver.buckets.moveOut(product, 1, 3)).toMatchObject({ kind: 'moved', outNo: 1 });
+  await taker.campaigns.restock(product, 2, 10, null, 'operator', '');
+  await expectClean();
+  await sale.persist(shardOf(0));
+  await expectClean();
+  await taker.buckets.moveIn(product, 0, 1, 3);
+  await giver.buckets.seal(product);
+  await giver.campaigns.setStatus(product, 'close', 'operator', '');
+  await expectClean();
+  // Bucket 0 ends the campaign in Postgres. The others end a moment later.
+  await sale.persist(shardOf(0));
+  await expectClean();
+  await sale.persistAll();
+  await expectClean();
+});
