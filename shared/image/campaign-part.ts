@@ -19,6 +19,8 @@ export type PartDeps = { sale: SaleReader; journal: Journal; cursor: JournalCurs
  */
 const COVER_MS = 2_000;
 const LOOK_AGAIN_MS = 20;
+/** How often the counters are read again while entries that change them are appended and trimmed meanwhile. */
+const HEAD_TRIES = 20;
 const BATCH = 1_000;
 
 /** Facts of both sides at one position. */
@@ -74,17 +76,19 @@ export class CampaignPart {
    * missing on one side. @throws Uncovered, EngineUnavailable
    */
   async head(): Promise<{ head: Page<RewoundHead, HeadRow & { head: Head }> | null; reservations: number }> {
-    for (let voided: readonly string[] = []; ; ) {
+    let voided: ReadonlySet<string> = new Set();
+    for (let tries = 1; ; tries += 1) {
       const [rows, found, tail] = await this.#cover(
-        () => this.postgres.head(voided),
+        () => this.postgres.head([...voided]),
         () => this.redis.head(),
       );
       const [{ head, reservations }, row] = [found.facts, rows.facts];
       if (!head || !row.head) return { head: null, reservations };
       const needed = voidedIn(tail);
-      const known = needed.every((id) => voided.includes(id));
+      const known = [...needed].every((id) => voided.has(id));
       const changes = known ? await this.#changes(tail, row.states) : null;
       voided = needed;
+      if (!changes && tries === HEAD_TRIES) throw new Uncovered(rows.cursor, found.position);
       if (!changes) continue;
       const ended = this.bucket > 0 && row.head.status === 'closed';
       const rewound = rewindHead(head, tail, changes, ended);
@@ -156,9 +160,9 @@ function rewindAll(ids: readonly string[], records: Facts<Reservation>, rows: Fa
   return found;
 }
 
-function voidedIn(tail: CoveredTail): string[] {
-  const found: string[] = [];
-  for (const step of tail.steps()) if (step.fact === 'state' && step.void !== undefined) found.push(step.of);
+function voidedIn(tail: CoveredTail): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const step of tail.steps()) if (step.fact === 'state' && step.void !== undefined) found.add(step.of);
   return found;
 }
 
