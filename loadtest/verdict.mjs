@@ -26,7 +26,7 @@ const SETTLE_LIMIT_MS = 60_000;
 export async function takeVerdicts(target, campaigns) {
   const verdicts = [];
   for (const { product, promises } of campaigns) {
-    // The ledger waits as well; this wait is for a machine that is still busy after the load.
+    // The ledger does not wait for what is under way, and the rows are read beside it.
     await until(async () => (await operate(target, 'GET', `/admin/campaigns/${product}/stats`)).journal_backlog === 0, {
       limitMs: SETTLE_LIMIT_MS,
     });

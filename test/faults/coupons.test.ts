@@ -3,7 +3,7 @@ import { Operator } from '../harness/clients.js';
 import { generateCodes } from '../harness/issued-codes.js';
 import { countOutcomes, RedeemCrowd } from '../harness/redeem-crowd.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { verdictAtRest } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
@@ -32,7 +32,7 @@ test('kill -9 of the API in the middle of a crowd at a pool of codes: each code 
   expect(refusals.every((outcome) => ['409 already_redeemed', '410 sold_out'].includes(outcome))).toBe(true);
   expect(told.length).toBe(CODES * TRIES_EACH);
 
-  const { verdict } = await ledger(stage.env, product);
+  const verdict = await verdictAtRest(stage.env, product);
   expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
   const rows = await stage.query<{ row: string }>(
     `select concat_ws(' ', r.redemption_id, r.user_id, c.code, r.status) as row from redemptions r

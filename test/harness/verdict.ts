@@ -5,6 +5,7 @@ import type pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { Crowd } from './crowd.js';
 import { expectMinutesOfRows } from './minutes.js';
+import { until } from './until.js';
 import { promised } from './violation.js';
 
 /** Runs the ledger as an operator would. */
@@ -21,6 +22,14 @@ export function ledger(
   });
 }
 
+/** The verdict once Postgres has all entries, for tests that read the rows as well: the ledger waits for nothing. */
+export function verdictAtRest(env: NodeJS.ProcessEnv, product: string): Promise<Record<string, any>> {
+  return until('the journal is persisted', async () => {
+    const { verdict } = await ledger(env, product);
+    return verdict.in_flight === 0 && verdict;
+  });
+}
+
 /**
  * Checks what must hold after every fault: the ledger finds no difference, every promise that the crowd got has its row
  * with the same ids, the minutes of the sale are what its rows say, no two users got the same place, and every request
@@ -32,7 +41,7 @@ export async function expectNothingLost(
   client: pg.Client,
   product: string,
 ): Promise<void> {
-  const { verdict } = await ledger(env, product);
+  const verdict = await verdictAtRest(env, product);
   const { rows } = await client.query<{ redemption_id: string; user_id: string; order_id: string; status: string }>(
     'select redemption_id, user_id, order_id, r.status from redemptions r join campaigns using (campaign_id) where product_id = $1',
     [product],
