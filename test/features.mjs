@@ -130,7 +130,7 @@ export const FEATURES = {
   'shared/contracts/': ['e2e/sockets', 'e2e/asyncapi', 'e2e/openapi'],
   'shared/domain/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/audience'],
   'shared/errors/': ['e2e/landing', 'e2e/bad-input', 'e2e/uniform-refusals'],
-  'shared/image/': ['e2e/archive', 'e2e/refill-memory'],
+  'shared/image/': ['property/image', 'integration/reconcile', 'e2e/archive', 'e2e/refill-memory'],
   'shared/observability/': ['e2e/tracing', 'e2e/operations'],
   'shared/redis/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/redis-requirements'],
   'shared/shards/': ['e2e/cluster'],

@@ -18,7 +18,7 @@ const SECTIONS: Record<string, string> = {
   waiting_tickets: `select t.reservation_id::text as key, a.product_id, t.* from campaigns a cross join lateral (
         select * from waiting_tickets where campaign_id = a.campaign_id and user_id = $1 and status = 'waiting'
         union all select * from waiting_tickets where campaign_id = a.campaign_id and user_id = $1 and status <> 'waiting') t`,
-  idempotency_records: `select m.idempotency_key as key, a.product_id, m.* from campaigns a join remembered_answers m
+  idempotency_records: `select m.idempotency_key || ' ' || m.campaign_id as key, a.product_id, m.* from campaigns a join remembered_answers m
       on m.campaign_id = a.campaign_id and split_part(m.answer, '|', 3) = $1 and m.answer not like 'restock|%'`,
   // Only the host: the rest of the URL and the keys are capabilities to send to the browser.
   push_subscriptions: `select s.reservation_id || ' ' || s.endpoint as key, c.product_id, s.reservation_id, s.user_id,

@@ -21,7 +21,7 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   // Journal entries as rows and events.
   'shared/projection': [...BASIS, 'shared/postgres'],
   'shared/observability': BASIS,
-  // The records of Redis that follow from rows of Postgres.
+  // A campaign as both engines have it at one position of the journal, and which records of Redis follow from rows.
   'shared/image': [...BASIS, ...STORES],
   // Who comes back to a campaign that is over: found in Postgres, put into Redis.
   'shared/archive': [...BASIS, 'shared/image', 'shared/sale', 'shared/postgres'],
@@ -29,8 +29,6 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
   // What follows from the events of payment providers.
   'shared/payments': [...BASIS, 'shared/sale', 'shared/postgres', 'shared/projection'],
-  // A campaign as both engines have it at one position of the journal, and the comparison.
-  'shared/image': [...BASIS, ...STORES],
   // The command that compares.
   'shared/ledger': [...BASIS, 'shared/config', 'shared/image', 'shared/observability', 'shared/shards', ...STORES],
   // The repair of a Postgres that was set back.
