@@ -8,7 +8,7 @@ import { idleSince, Pipelines } from '../../http/pipeline.js';
 import { ConnectionRoom, connectionsWithin } from './connection-room.js';
 
 /** A server with room for four connections. A request of `/slow` is in service until `finish` is called. */
-async function startServer() {
+async function startServer(batch = 1) {
   const slow: (() => void)[] = [];
   const full: [number, string][] = [];
   const server = createServer((req, res) => {
@@ -20,7 +20,7 @@ async function startServer() {
   });
   const pipelines = new Pipelines(server, { inFlight: 8, waiting: 100, isBusy: () => false });
   new ConnectionRoom(server, {
-    ...{ capacity: 4, batch: 1, keepAlive: { ms: 65_000, fullMs: 5_000 }, idleSince },
+    ...{ capacity: 4, batch, keepAlive: { ms: 65_000, fullMs: 5_000 }, idleSince },
     networkOf: ({ remoteAddress }) => String(remoteAddress).replace('::ffff:', ''),
     onFull: (closed, network) => full.push([closed, network]),
   });
@@ -87,6 +87,18 @@ test('closes the oldest of the network that has most if none of it is idle, but 
     [0, '127.0.0.66'],
     [1, '127.0.0.66'],
   ]);
+  for (const finish of slow) finish();
+});
+
+test('closes busy connections in batches too, so that not every new one looks at all of them', async () => {
+  const { dial, ask, busy, full, slow } = await startServer(3);
+  const held: Socket[] = [];
+  for (let i = 0; i < 4; i += 1) held.push(await busy('127.0.0.66'));
+  const closed = [0, 1].map((i) => once(held[i] as Socket, 'close'));
+  expect(await isServed(dial('127.0.0.3'), ask)).toBe(true);
+  await Promise.all(closed);
+  expect(held.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false]);
+  expect(full).toEqual([[2, '127.0.0.66']]);
   for (const finish of slow) finish();
 });
 

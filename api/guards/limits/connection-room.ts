@@ -83,16 +83,15 @@ export class ConnectionRoom {
       const since = idleSince(socket);
       return since === null ? [] : [{ socket, since }];
     });
+    const excess = sockets.size - (this.#byNetwork.get(newcomer)?.size ?? 0);
+    if (idle.length === 0 && excess <= 0) return false;
     // No more than half, so that a network of many shoppers does not lose all of their connections at once.
-    const most = Math.max(1, Math.min(batch, Math.floor(idle.length / 2)));
-    const closed = idle.toSorted((a, b) => a.since - b.since).slice(0, most);
-    for (const { socket } of closed) this.#close(socket, network);
-    if (closed.length === 0) {
-      const [oldest] = sockets;
-      if (!oldest || sockets.size <= (this.#byNetwork.get(newcomer)?.size ?? 0)) return false;
-      this.#close(oldest, network);
-    }
-    onFull(Math.max(1, closed.length), network);
+    const most = Math.max(1, Math.min(batch, Math.floor((idle.length || excess) / 2)));
+    const oldest =
+      idle.length > 0 ? idle.toSorted((a, b) => a.since - b.since).map(({ socket }) => socket) : [...sockets];
+    const closed = oldest.slice(0, most);
+    for (const socket of closed) this.#close(socket, network);
+    onFull(closed.length, network);
     return true;
   }
 
