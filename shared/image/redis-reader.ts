@@ -7,7 +7,7 @@ import { keys } from '../redis/keys.js';
 import { recordIn } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { decodeReservation } from '../sale/reservation-record.js';
-import { type SaleReader, STOCK_FIELDS, stockOf } from '../sale/sale-reader.js';
+import { readThrough, type SaleReader, STOCK_FIELDS, stockOf } from '../sale/sale-reader.js';
 import { factOf, type Head, type Place, type Reservation } from './facts.js';
 import type { RedisPosition } from './journal-tail.js';
 
@@ -92,14 +92,8 @@ export class RedisReader {
     } while (cursor !== '0');
   }
 
-  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    const { gate } = this.sale.scripts;
-    try {
-      return await (gate ? gate.guard(read) : read());
-    } catch (error) {
-      if (error instanceof EngineUnavailable) throw error;
-      throw EngineUnavailable.from('redis', error);
-    }
+  #read<Value>(read: () => Promise<Value>): Promise<Value> {
+    return readThrough(this.sale.scripts, read);
   }
 }
 

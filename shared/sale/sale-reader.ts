@@ -183,12 +183,19 @@ export class SaleReader {
     return value;
   }
 
-  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    const { gate } = this.scripts;
-    try {
-      return await (gate ? gate.guard(read) : read());
-    } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
-    }
+  #read<Value>(read: () => Promise<Value>): Promise<Value> {
+    return readThrough(this.scripts, read);
+  }
+}
+
+/** Reads Redis through the gate of its scripts. @throws EngineUnavailable */
+export async function readThrough<Value>(
+  { gate }: Pick<ScriptRunner, 'gate'>,
+  read: () => Promise<Value>,
+): Promise<Value> {
+  try {
+    return await (gate ? gate.guard(read) : read());
+  } catch (error) {
+    throw error instanceof EngineUnavailable ? error : EngineUnavailable.from('redis', error);
   }
 }
