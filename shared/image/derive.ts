@@ -23,8 +23,8 @@ export type DerivedRecords = {
 type SeatedPerson = PersonRecord & { sinceMs: number };
 
 /**
- * Derives the records of users from all of their rows in one campaign, whatever fills Redis: a refill, a move, or the
- * recall of one user.
+ * Derives the records of users from all of their rows in one campaign, for all that fills Redis: a refill, a move, and
+ * the recall of one user.
  */
 export function deriveUsers(users: readonly UserRows[], campaign: { closed: boolean }): DerivedRecords {
   const counters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };

@@ -71,7 +71,7 @@ test('a flood of checkouts is answered to the last one, and what is refused is s
   const product = await stage.openCampaign({ total_limit: 500, waiting_room: { enabled: false } });
   const payments = new PaymentService(stage.url);
   const holder = await new Shopper(stage.url, product).checkout();
-  // More than may wait, and all at once: the API stands still until they are sent. Of each connection one is served at a
+  // More than may wait, and all at once: the API does nothing else until they are sent. Of each connection one is served at a
   // time while requests wait, so the others are not even read.
   const lines = Math.ceil((1.2 * LIMITS.requestsWaiting) / AT_ONCE);
   const pipelines = Array.from({ length: lines }, () => new Pipeline(stage.url, product, newUsers(AT_ONCE)));

@@ -156,7 +156,7 @@ class Checks {
     expect(Number(stock?.total)).toBeLessThanOrEqual(this.total);
   }
 
-  /** Whatever the shards have persisted, Redis rewound to their cursors is what Postgres has. */
+  /** However far the shards are persisted, Redis rewound to their cursors is what Postgres has. */
   async compare(): Promise<void> {
     expect(await this.campaign.ledger()).toMatchObject(CLEAN);
   }

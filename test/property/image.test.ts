@@ -6,7 +6,7 @@ import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
-/** The image of a campaign: Redis, rewound by the journal, is what Postgres has, whatever the cursor. */
+/** The image of a campaign: Redis, rewound by the journal, is what Postgres has, at each cursor. */
 const sale = await startSale();
 const store = await startPersistence(sale);
 /** Writes one entry in a batch. */
