@@ -4,7 +4,7 @@ import { EngineUnavailable } from '../errors/faults.js';
 import { untilPersisted } from '../image/until-persisted.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
-import { readEpoch } from '../redis/epoch.js';
+import { type Epoch, readEpoch } from '../redis/epoch.js';
 import type { EventStream } from '../redis/event-stream.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
@@ -47,10 +47,16 @@ export class RedisBehind extends Error {
 /** A shard is empty or being filled, so it proves nothing. */
 export class OutOfService extends EngineUnavailable {}
 
+/** Another server continues the journal of a shard, so this one may lack its last entries. */
+export class Superseded extends Error {
+  override readonly name = 'Superseded';
+}
+
 /** A shard whose records were compared with their rows, while the sale goes on. */
 type Scanned = {
   deps: RestoreDeps;
   copy: SaleCopy;
+  epoch: Epoch;
   directory: Map<number, ProductId>;
   suspects: Names;
   /** Campaigns whose number belongs to another campaign in the directory. */
@@ -65,7 +71,7 @@ type Pictured = { shard: number; picture: Picture; committed: string; repair: Re
  * Repairs Postgres from Redis after Postgres was set back, while the sale goes on. Everything is written in one
  * transaction, which holds the lock on the journal's cursor. So no worker persists meanwhile, and an interrupted repair
  * changes nothing. Nothing is voided, and rows that Redis lacks stay as they are.
- * @throws RedisBehind, BucketsDiffer, EntryOfNoCampaign, EngineUnavailable
+ * @throws RedisBehind, Superseded, BucketsDiffer, EntryOfNoCampaign, EngineUnavailable
  */
 export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
   const [findings] = await restoreTogether([deps], options);
@@ -82,8 +88,7 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
 export async function restoreTogether(all: readonly RestoreDeps[], options: RestoreOptions): Promise<Findings[]> {
   const [first] = all;
   if (!first) return [];
-  for (const { redis } of all)
-    if ((await readEpoch(redis)) === null) throw new OutOfService('redis', 'it is empty or being filled');
+  for (const { redis } of all) await epochOf(redis);
   // First waits while workers persist the journal. The repair writes only what they cannot write.
   await Promise.all(all.map((deps) => untilPersisted(deps, options.settleMs)));
   const scanned: Scanned[] = [];
@@ -93,7 +98,13 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
       String(IDLE_IN_TRANSACTION_MS),
     ]);
     const cursors: string[] = [];
-    for (const { cursor } of all) cursors.push(await cursor.lock(client));
+    for (const { deps, epoch } of scanned) {
+      // No history begins in Postgres while the cursor is locked.
+      const locked = await deps.cursor.lockWithHistory(client);
+      if ((locked.generation ?? 0) > epoch.generation)
+        throw new Superseded('another Redis server continues the journal; connect to that one');
+      cursors.push(locked.cursor);
+    }
     await first.cursor.lockWrites(client);
     const pictured: Pictured[] = [];
     for (const [i, one] of scanned.entries())
@@ -110,9 +121,17 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
   return findings;
 }
 
+/** @throws OutOfService */
+async function epochOf(redis: Redis): Promise<Epoch> {
+  const epoch = await readEpoch(redis);
+  if (epoch === null) throw new OutOfService('redis', 'it is empty or being filled');
+  return epoch;
+}
+
 async function scan(deps: RestoreDeps): Promise<Scanned> {
   const { redis, journal, database } = deps;
   const copy = new SaleCopy(redis);
+  const epoch = await epochOf(redis);
   const from = await journal.lastId();
   const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
   const directory = new Map<number, ProductId>();
@@ -134,12 +153,13 @@ async function scan(deps: RestoreDeps): Promise<Scanned> {
     const campaign = await copy.campaign(product);
     if (campaign && directory.get(campaign.no) !== product) unnamed.push(campaign);
   }
-  return { deps, copy, directory, suspects, unnamed, from };
+  return { deps, copy, epoch, directory, suspects, unnamed, from };
 }
 
 /**
  * Reads the shard as it is at one entry of its journal.
- * @param numbers of the campaigns that other shards have. @throws RedisBehind @throws EntryOfNoCampaign
+ * @param numbers of the campaigns that other shards have. @throws RedisBehind @throws Superseded
+ *   @throws EntryOfNoCampaign
  */
 async function take(
   client: Queryable,
@@ -147,10 +167,13 @@ async function take(
   committed: string,
   numbers: ReadonlySet<number>,
 ): Promise<Pictured> {
-  const { deps, copy, directory, suspects, unnamed, from } = scanned;
+  const { deps, copy, epoch, directory, suspects, unnamed, from } = scanned;
   const { journal, cursor } = deps;
   const isNew = await isNewHistory(deps, client, committed);
   const picture = await converge({ copy, journal }, directory, suspects, from);
+  // A server that follows another one meanwhile has its data.
+  if ((await epochOf(deps.redis)).generation !== epoch.generation)
+    throw new Superseded('a new history of Redis has begun meanwhile; repeat the command');
   const pictured = { shard: cursor.shard, picture, committed };
   if (isNew) return { ...pictured, repair: null };
   if (compareJournalIds(picture.lastId, committed) < 0) {

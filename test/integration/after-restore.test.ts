@@ -668,6 +668,25 @@ test('reconcile --after-restore refuses to write when Redis is the one that is b
   await expect(sale.withoutEpoch(() => repair())).rejects.toMatchObject({ name: 'EngineUnavailable' });
 });
 
+test('reconcile --after-restore refuses to write when another Redis server continues the journal', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  await store.persist();
+  const { rows } = await store.sql.query('select max(generation) + 1 as next from journal_histories');
+  await campaign.take('amy');
+  // A worker verifies another server, which lacks this unit.
+  await store.sql.query(
+    `insert into journal_histories (generation, server, after_id, reason, shard)
+     select $1, 'another server', last_id, 'Redis restarted or failed over', 0 from journal_cursor`,
+    [rows[0].next],
+  );
+  const before = await takeBackup(store.sql);
+  await expect(repair()).rejects.toMatchObject({ name: 'Superseded' });
+  expect(await takeBackup(store.sql)).toEqual(before);
+  await store.sql.query('delete from journal_histories where generation = $1', [rows[0].next]);
+  await repair();
+  await expectWhole(campaign);
+});
+
 test('reconcile --after-restore changes nothing when it is interrupted, wherever that is, and can be repeated', async () => {
   const campaign = await store.openCampaign({ totalLimit: 2 });
   const first = await campaign.take('ann');

@@ -35,19 +35,23 @@ export async function nextGeneration(
 /**
  * Registers a history in Postgres while holding the lock on the cursor. From then on, no worker persists an older
  * history.
+ * @param seen the cursor of the diagnosis
  * @returns `afterId`: the last entry of earlier histories that this one contains; `lastId`: the last entry of the
  *   journal; `drainable`: whether the journal continues the cursor
- * @throws LockLost when another worker has registered a later one
+ * @throws LockLost when another worker has registered a later one, or when the diagnosis no longer holds
  */
 export async function beginHistory(
   { database, cursor, histories, journal }: Deps,
-  epoch: Epoch,
+  { epoch, seen }: { epoch: Epoch; seen: string },
   { reason, intact, behind }: Extract<Diagnosis, { kind: 'recover' }>,
   assertHeld: () => void,
 ): Promise<{ afterId: string; lastId: string; drainable: boolean }> {
   return database.transaction(async (client) => {
     const committed = await cursor.lock(client);
     const { firstId, lastId } = await journal.position();
+    // A worker on the server before, or a repair from it, has persisted entries that this server never had.
+    if (intact && committed !== seen && compareJournalIds(lastId, committed) < 0)
+      throw new LockLost('entries of another server were persisted meanwhile');
     const follows =
       firstId !== null && isNextOrCommitted(firstId, committed) && compareJournalIds(lastId, committed) > 0;
     const drainable = !behind && follows;

@@ -179,7 +179,12 @@ export class Recovery {
     const inUse = look.epoch?.server === look.server && !diagnosis.behind;
     if (inUse) await deps.fill.begin(token);
     await this.#unsaved.saveFromJournal(look);
-    const { afterId, lastId, drainable } = await beginHistory(deps, epoch, diagnosis, assertHeld);
+    const { afterId, lastId, drainable } = await beginHistory(
+      deps,
+      { epoch, seen: look.postgres.cursor },
+      diagnosis,
+      assertHeld,
+    );
     await this.#unsaved.untilReported(generation);
     assertHeld();
     // If Postgres was set back, an operator repairs it first. The entries wait until then.
