@@ -8,6 +8,7 @@ import { type Epoch, readEpoch } from '../redis/epoch.js';
 import type { EventStream } from '../redis/event-stream.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
+import { parseInfo } from '../redis/redis-requirements.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 import { converge, Names, type Picture } from './converge.js';
 import { DividedCampaigns } from './divided-campaigns.js';
@@ -52,11 +53,14 @@ export class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
+/** The server that a shard is read from (`master_replid`), and its history. */
+type Source = { epoch: Epoch; server: string };
+
 /** A shard whose records were compared with their rows, while the sale goes on. */
 type Scanned = {
   deps: RestoreDeps;
   copy: SaleCopy;
-  epoch: Epoch;
+  source: Source;
   directory: Map<number, ProductId>;
   suspects: Names;
   /** Campaigns whose number belongs to another campaign in the directory. */
@@ -88,7 +92,7 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
 export async function restoreTogether(all: readonly RestoreDeps[], options: RestoreOptions): Promise<Findings[]> {
   const [first] = all;
   if (!first) return [];
-  for (const { redis } of all) await epochOf(redis);
+  for (const { redis } of all) await sourceOf(redis);
   // First waits while workers persist the journal. The repair writes only what they cannot write.
   await Promise.all(all.map((deps) => untilPersisted(deps, options.settleMs)));
   const scanned: Scanned[] = [];
@@ -98,10 +102,10 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
       String(IDLE_IN_TRANSACTION_MS),
     ]);
     const cursors: string[] = [];
-    for (const { deps, epoch } of scanned) {
+    for (const { deps, source } of scanned) {
       // No history begins in Postgres while the cursor is locked.
       const locked = await deps.cursor.lockWithHistory(client);
-      if ((locked.generation ?? 0) > epoch.generation)
+      if ((locked.generation ?? 0) > source.epoch.generation)
         throw new Superseded('another Redis server continues the journal; connect to that one');
       cursors.push(locked.cursor);
     }
@@ -109,7 +113,14 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
     const pictured: Pictured[] = [];
     for (const [i, one] of scanned.entries())
       pictured.push(await take(client, one, cursors[i] ?? '', options.numbers ?? new Set()));
-    return repairAll(client, pictured, options);
+    const findings = await repairAll(client, pictured, options);
+    // A server that has followed another one meanwhile has the other one's data.
+    for (const { deps, source } of scanned) {
+      const { epoch, server } = await sourceOf(deps.redis);
+      if (server !== source.server || epoch.generation !== source.epoch.generation)
+        throw new Superseded('Redis continues on another server since; repeat the command');
+    }
+    return findings;
   });
   if (options.dryRun) return findings;
   for (const [i, { journal }] of all.entries()) {
@@ -121,17 +132,19 @@ export async function restoreTogether(all: readonly RestoreDeps[], options: Rest
   return findings;
 }
 
-/** @throws OutOfService */
-async function epochOf(redis: Redis): Promise<Epoch> {
+/** @throws OutOfService @throws Superseded */
+async function sourceOf(redis: Redis): Promise<Source> {
+  const info = parseInfo((await redis.call('INFO', 'replication')) as string);
+  if (info.get('role') !== 'master') throw new Superseded('this Redis server is not the primary');
   const epoch = await readEpoch(redis);
   if (epoch === null) throw new OutOfService('redis', 'it is empty or being filled');
-  return epoch;
+  return { epoch, server: info.get('master_replid') ?? '' };
 }
 
 async function scan(deps: RestoreDeps): Promise<Scanned> {
   const { redis, journal, database } = deps;
   const copy = new SaleCopy(redis);
-  const epoch = await epochOf(redis);
+  const source = await sourceOf(redis);
   const from = await journal.lastId();
   const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
   const directory = new Map<number, ProductId>();
@@ -153,7 +166,7 @@ async function scan(deps: RestoreDeps): Promise<Scanned> {
     const campaign = await copy.campaign(product);
     if (campaign && directory.get(campaign.no) !== product) unnamed.push(campaign);
   }
-  return { deps, copy, epoch, directory, suspects, unnamed, from };
+  return { deps, copy, source, directory, suspects, unnamed, from };
 }
 
 /**
@@ -167,13 +180,10 @@ async function take(
   committed: string,
   numbers: ReadonlySet<number>,
 ): Promise<Pictured> {
-  const { deps, copy, epoch, directory, suspects, unnamed, from } = scanned;
+  const { deps, copy, directory, suspects, unnamed, from } = scanned;
   const { journal, cursor } = deps;
   const isNew = await isNewHistory(deps, client, committed);
   const picture = await converge({ copy, journal }, directory, suspects, from);
-  // A server that follows another one meanwhile has its data.
-  if ((await epochOf(deps.redis)).generation !== epoch.generation)
-    throw new Superseded('a new history of Redis has begun meanwhile; repeat the command');
   const pictured = { shard: cursor.shard, picture, committed };
   if (isNew) return { ...pictured, repair: null };
   if (compareJournalIds(picture.lastId, committed) < 0) {

@@ -4,6 +4,7 @@ import { cloudEvent } from '../../shared/contracts/events.js';
 import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
+import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { Findings } from '../../shared/restore-postgres/findings.js';
@@ -683,6 +684,24 @@ test('reconcile --after-restore refuses to write when another Redis server conti
   await expect(repair()).rejects.toMatchObject({ name: 'Superseded' });
   expect(await takeBackup(store.sql)).toEqual(before);
   await store.sql.query('delete from journal_histories where generation = $1', [rows[0].next]);
+  await repair();
+  await expectWhole(campaign);
+});
+
+test('reconcile --after-restore changes nothing when a new history of Redis begins before it ends', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  await campaign.take('amy');
+  const { tables: before } = await takeBackup(store.sql);
+  const epoch = await readEpoch(sale.redis);
+  const cursor: typeof parts.cursor = Object.create(parts.cursor);
+  cursor.lockWrites = async (client) => {
+    await sale.beginHistory();
+    await parts.cursor.lockWrites(client);
+  };
+  const repairing = restorePostgres({ ...parts, cursor }, { dryRun: false, settleMs: 50 });
+  await expect(repairing).rejects.toMatchObject({ name: 'Superseded' });
+  expect((await takeBackup(store.sql)).tables).toEqual(before);
+  if (epoch) await writeEpoch(sale.redis, epoch);
   await repair();
   await expectWhole(campaign);
 });
