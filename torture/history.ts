@@ -71,8 +71,11 @@ export type Event = { type: 'event'; at: number } & (
   | { what: 'unreachable'; process: string; phase: 'begin' | 'end' }
   /** Connections of clients to an API process were cut. */
   | { what: 'cut'; api: string }
-  /** Redis lost entries: all of them, those after a snapshot, or those that a promoted replica lacks. */
-  | { what: 'redis-lost'; mode: 'empty' | 'snapshot' | 'promoted' }
+  /**
+   * Redis lost entries: all of them, those after a snapshot, or those that a promoted replica lacks. `filling`: Postgres
+   * was set back while Redis was out of service, so what Redis had not yet been filled with is lost.
+   */
+  | { what: 'redis-lost'; mode: 'empty' | 'snapshot' | 'promoted' | 'filling' }
   /** Processes stay connected to a primary that was replaced. */
   | { what: 'isolated'; phase: 'begin' | 'end'; processes: string[] }
   | { what: 'redis-clock'; movedMs: number }

@@ -102,6 +102,23 @@ describe('the rule on promises', () => {
     expect(part({ qty: 3 }, true)).toContain('promises: the row of an acknowledged reservation differs');
   });
 
+  it('excuses units that an isolated process gave back when the reservation has ended since', () => {
+    const lost = (status: string, isIsolated: boolean) => {
+      const made = new HandMade();
+      const { id, call } = made.unit(ANNA, 100, { status, qty: 3, pay_before: null });
+      Object.assign(call.body as object, { qty: 3 });
+      made.final.campaigns[0]!.taken = status === 'reserved' ? 3 : 0;
+      made.releasePart(id, 200, 2, 1);
+      made.fault(150, 3_000);
+      made.event({ at: 150, what: 'redis-lost', mode: 'promoted' });
+      if (isIsolated) made.event({ at: 150, what: 'isolated', phase: 'begin', processes: ['api-1'] });
+      return findings(made).filter((one) => one.startsWith('promises'));
+    };
+    expect(lost('expired', true)).toEqual([]);
+    expect(lost('expired', false)).toEqual(['promises: units that were released are taken']);
+    expect(lost('reserved', true)).toEqual(['promises: units that were released are taken']);
+  });
+
   it('finds a lost payment reference', () => {
     const made = new HandMade();
     const { id } = made.unit(ANNA, 100, { status: 'redeemed' });
@@ -449,12 +466,12 @@ describe('the rule on conservation', () => {
     expect(findings(made)).toEqual(['conservation: a created campaign has no row']);
   });
 
-  it('excuses a lost name only when both engines lost their data', () => {
+  it.each(['empty', 'filling'] as const)('excuses a lost name only when both engines lost it (%s)', (mode) => {
     const made = new HandMade();
     made.call('patch', 200, 200, { body: { name: 'new' } });
     made.event({ at: 300, what: 'postgres-restored' });
     expect(findings(made)).toEqual(['conservation: the acknowledged name of shop is lost']);
-    made.event({ at: 310, what: 'redis-lost', mode: 'empty' });
+    made.event({ at: 310, what: 'redis-lost', mode });
     expect(findings(made)).toEqual([]);
   });
 });
@@ -538,6 +555,21 @@ describe('the rule on responses', () => {
     expect(one((made) => made.confirm(made.unit(ANNA, 100).id, 200, 404, { code: 'reservation_not_found' }))).toEqual([
       'responses: unexpected status 404 reservation_not_found',
     ]);
+  });
+
+  it('excuses an unknown reservation of an isolated process until the reservation is recovered', () => {
+    const found = (isIsolated: boolean) =>
+      one((made) => {
+        const { call, id } = made.unit(ANNA, 1_000);
+        made.fault(900, 3_000);
+        made.event({ at: 950, what: 'redis-lost', mode: 'promoted' });
+        if (isIsolated) made.event({ at: 950, what: 'isolated', phase: 'begin', processes: ['api-1'] });
+        if (isIsolated) made.event({ at: 1_500, what: 'isolated', phase: 'end', processes: ['api-1'] });
+        made.confirm(id, 2_000, 404, { code: 'reservation_not_found' });
+        made.calls.push({ ...call, n: 90, at: 20_000, end: 20_010, status: 200 });
+      }).filter((text) => text.startsWith('responses'));
+    expect(found(true)).toEqual([]);
+    expect(found(false)).toEqual(['responses: unexpected status 404 reservation_not_found']);
   });
 
   it('finds a response that did not come, and a late one slow, unless the process was away', () => {

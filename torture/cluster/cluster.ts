@@ -73,6 +73,12 @@ export class Cluster {
       if (!except.includes(name)) links.redis.switchTo(this.redis.primary.port, { keep });
   }
 
+  /** Whether every shard of the primary has an epoch. Without Postgres this cannot change. */
+  async redisIsInService(): Promise<boolean> {
+    const epochs = await this.redis.command(this.redis.primary, ['KEYS', '*:epoch']);
+    return (epochs as string[]).length === this.options.shards;
+  }
+
   /** What an operator does after Postgres was put back. */
   async reconcileAfterRestore(): Promise<void> {
     const { tools, redis, postgres } = this;

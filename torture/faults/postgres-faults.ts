@@ -40,6 +40,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
       await lastFor(random, 500, 6_000);
       history.event({ what: 'postgres-restored' });
       await postgres.crash();
+      if (!(await cluster.redisIsInService())) history.event({ what: 'redis-lost', mode: 'filling' });
       await postgres.restore(backup);
       await postgres.start();
       await lastFor(random, 500, 2_000);

@@ -53,7 +53,7 @@ export class Losses {
    * @param durability of the response
    */
   excuseOf(attempts: readonly Call[], durability: string): Excuse {
-    if (attempts.some(({ at }) => at <= this.#bothLostUntil)) return 'silently';
+    if (attempts.some(({ at }) => this.bothLost(at))) return 'silently';
     if (durability === 'committed') return null;
     const acknowledging = attempts.filter(isAcknowledging);
     if (acknowledging.length > 0) {
@@ -65,9 +65,14 @@ export class Losses {
     return excuses.find((excuse) => excuse === 'silently') ?? excuses.find((excuse) => excuse === 'visibly') ?? null;
   }
 
+  /** Whether neither engine may have what was promised at a time. */
+  bothLost(at: number): boolean {
+    return at <= this.#bothLostUntil;
+  }
+
   /** The excuse of a promise whose maker is not known, for example a promotion, seen at a time. */
   excuseOfUnknown(at: number): Excuse {
-    if (at <= this.#bothLostUntil) return 'silently';
+    if (this.bothLost(at)) return 'silently';
     const until = this.calmAfter(at);
     const within = (time: number) => time >= at - 2 * CALM_MS && time <= until;
     const lost = this.#lost.some((loss) => within(loss.at));

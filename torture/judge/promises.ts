@@ -98,10 +98,23 @@ function partsAreKept(facts: Facts, row: RedemptionRow): Violation[] {
     if (units > 0 && tried.length === 0) return [violation(`units are ${part} although no client asked`, row)];
     const lost = tried.find((call) => {
       const { qty, [`${part}_qty`]: given } = facts.dataOf(call);
-      return call.status === 200 && (Number(given) > units || Number(qty) < row.qty) && !mayBeLost(facts, row, call);
+      return (
+        call.status === 200 && (Number(given) > units || Number(qty) < row.qty) && !partMayBeLost(facts, row, call)
+      );
     });
     return lost ? [violation(`units that were ${part} are taken`, lost, row)] : [];
   });
+}
+
+/**
+ * Whether units that were given back may be lost: the excuse needs no notice when all units of the reservation were
+ * given back since.
+ */
+function partMayBeLost(facts: Facts, row: RedemptionRow, call: Call): boolean {
+  if (mayBeLost(facts, row, call)) return true;
+  const attempts = facts.attemptsAbout(row.redemption_id, call);
+  const isOver = row.status === 'expired' || row.status === 'released';
+  return isOver && facts.losses.excuseOf(attempts, facts.durabilityOf(row.product_id, facts.dataOf(call))) !== null;
 }
 
 /** A call whose effect may be lost, and was noticed where that is demanded. */

@@ -100,11 +100,15 @@ function wrongIn(facts: Facts, call: Call): string | null {
 
 /** A reservation or a campaign is only unknown when its acknowledgement may be lost. */
 function mayBeForgotten(facts: Facts, call: Call): boolean {
+  if (facts.losses.bothLost(call.at)) return true;
   if (call.reservation === undefined) return false;
-  const promises = facts.acknowledged.filter(({ data }) => data.reservation_id === call.reservation);
+  const promises = facts.acknowledged.filter(
+    (one) => one.data.reservation_id === call.reservation && one.call.at <= call.end,
+  );
   const [first] = promises;
   if (!first) return facts.losses.excuseOfUnknown(call.at) !== null;
-  const attempts = promises.flatMap((one) => facts.attemptsFor(one));
+  // The key may be repeated after the promise was recovered.
+  const attempts = promises.flatMap((one) => facts.attemptsFor(one)).filter(({ at }) => at <= call.end);
   return facts.losses.excuseOf(attempts, facts.durabilityOf(first.product, first.data)) !== null;
 }
 
