@@ -243,6 +243,32 @@ test('a saved promise whose code Postgres knows to be used is refused and named,
   expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });
 });
 
+test('of many saved promises those are kept that Postgres accepts, and each refused one is named', async () => {
+  const memory = new UnpersistedPromises(1_000);
+  const plain = await store.openCampaign({ type: 'pool', totalLimit: 100 });
+  await store.issueCodes(plain, 99);
+  const campaign = plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory));
+  const refused = [3, 4, 5, 40, 60];
+  for (let code = 1; code <= 60; code += 1) await campaign.use(`user-${code}`, code);
+  // Another server has sold these since.
+  for (const code of refused) await store.insertByHand(plain, { user: `other-${code}`, code });
+  expect(await store.loseJournal(kept(memory))).toMatchObject({ applied: 55, rejected: 5 });
+  const rows = await store.redemptions(plain);
+  const voided = rows.filter(({ status }) => status === 'voided');
+  expect(voided.map(({ code_no }) => Number(code_no)).sort((a, b) => a - b)).toEqual(refused);
+  expect(rows).toHaveLength(65);
+  const { rows: events } = await store.sql.query(
+    `select count(*)::int as n from outbox_events where campaign_id = $1 and type = 'dev.doorbuster.redemption.voided.v1'`,
+    [plain.terms.id],
+  );
+  expect(events).toEqual([{ n: 5 }]);
+  const { rows: rejects } = await store.sql.query(`select * from journal_rejects where fields->>'no' = $1`, [
+    String(plain.terms.no),
+  ]);
+  expect(rejects).toEqual([]);
+  await loseAndRestore(plain);
+});
+
 test('a refill writes every key of a campaign that is a fact or follows from facts', async () => {
   const presence = { enabled: true, maxSize: 9, presenceSeconds: 60 };
   const campaign = await store.openCampaign({ totalLimit: 2, waitingRoom: presence, type: 'pool' });

@@ -21,6 +21,11 @@ import { decodedOrNull, decodeRecovered, type Recovered, readKnownRows } from '.
 
 /** Entries in one transaction. It takes some tens of milliseconds. */
 const CHUNK = 500;
+/**
+ * A refused chunk is halved down to this many entries, which are then applied one by one in one transaction. So few
+ * refusals cost a few chunks, and many cost some milliseconds each.
+ */
+const FEW = 16;
 
 export type ApplyRecoveredDeps = {
   database: Database;
@@ -49,11 +54,15 @@ export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readon
   const total: Applied = { campaigns: new Set(), applied: 0, rejected: 0 };
   let size = CHUNK;
   for (;;) {
-    const chunk = await applyChunk(deps, histories, size);
+    let chunk = await applyChunk(deps, histories, size);
     if (chunk.kind === 'none') break;
     if (chunk.kind === 'refused') {
-      size = Math.max(1, Math.floor(chunk.entries / 2));
-      continue;
+      const { refused } = chunk;
+      if (refused.length > FEW) {
+        size = Math.floor(refused.length / 2);
+        continue;
+      }
+      chunk = await applyOneByOne(deps, refused);
     }
     for (const no of chunk.campaigns) total.campaigns.add(no);
     total.applied += chunk.applied;
@@ -65,18 +74,10 @@ export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readon
   return total;
 }
 
-type Chunk =
-  | { kind: 'none' }
-  | { kind: 'refused'; entries: number }
-  | { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
+type AppliedChunk = { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
+type Chunk = { kind: 'none' } | { kind: 'refused'; refused: readonly RawEntry[] } | AppliedChunk;
 
-/** @param isSettled whether the terms of the campaign of the next entry are committed */
-async function applyChunk(
-  deps: ApplyRecoveredDeps,
-  histories: readonly Beginning[],
-  size: number,
-  isSettled = false,
-): Promise<Chunk> {
+async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginning[], size: number): Promise<Chunk> {
   let raws: RawEntry[] = [];
   try {
     return await deps.database.transaction(async (client) => {
@@ -91,22 +92,20 @@ async function applyChunk(
         );
         return { kind: 'applied', campaigns: [], applied: 0, rejected: 0 };
       }
+      await deps.cursor.lockWrites(client);
       return await writeChunk(deps, client, raws);
     });
   } catch (error) {
     if (!isRefusedChunk(error)) throw error;
-    const [alone] = raws;
-    if (raws.length > 1 || !alone) return { kind: 'refused', entries: raws.length };
-    const entry = decodedOrNull(alone);
-    if (isSettled || !entry || !isRefusal(error)) return rejectAlone(deps, alone, error);
-    // The lock waits for the commit of an operator's open change, whose terms may allow the entry.
-    await deps.database.query('select 1 from campaigns where no = $1 for no key update', [entry.no]);
-    return applyChunk(deps, histories, 1, true);
+    return { kind: 'refused', refused: raws };
   }
 }
 
-async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
-  await deps.cursor.lockWrites(client);
+async function writeChunk(
+  deps: ApplyRecoveredDeps,
+  client: Queryable,
+  raws: readonly RawEntry[],
+): Promise<AppliedChunk> {
   const decoded = raws.map(decodeRecovered);
   const known = await readKnownRows(client, decoded, deps.recovered);
   const adapted: Adapted = adaptEntries(raws, decoded, known);
@@ -127,28 +126,54 @@ async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: rea
 }
 
 /**
- * Settles the one entry that Postgres rejects: its reservation is voided, any other entry is stored for an operator.
+ * Applies each entry alone. If Postgres rejects it, its reservation is voided; any other entry is stored for an
+ * operator.
  */
-async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error): Promise<Chunk> {
-  const { database, cursor, recovered } = deps;
-  const reason = isRefusal(error) ? (constraintOf(error) ?? error.message) : error.message;
-  const entry = decodedOrNull(raw);
-  await database.transaction(async (client) => {
-    await cursor.lock(client);
-    await cursor.lockWrites(client);
-    await client.query('savepoint rejected');
-    try {
-      if (!(entry && isRefusal(error) && (await voidReservation(deps, client, entry, reason)))) {
-        await reject(deps, client, raw, reason);
-      }
-    } catch (again) {
-      if (!isRefusal(again)) throw again;
-      await client.query('rollback to savepoint rejected');
-      await reject(deps, client, raw, reason);
+async function applyOneByOne(deps: ApplyRecoveredDeps, raws: readonly RawEntry[]): Promise<AppliedChunk> {
+  // The lock waits for the commit of operators' open changes, whose terms may allow an entry.
+  await deps.database.query('select 1 from campaigns where no = any($1) order by no for no key update', [
+    raws.flatMap((raw) => decodedOrNull(raw)?.no ?? []),
+  ]);
+  return deps.database.transaction(async (client) => {
+    await deps.cursor.lock(client);
+    await deps.cursor.lockWrites(client);
+    const total: AppliedChunk = { kind: 'applied', campaigns: [], applied: 0, rejected: 0 };
+    for (const raw of raws) {
+      const { campaigns, applied, rejected } = await applyAlone(deps, client, raw);
+      total.campaigns.push(...campaigns);
+      total.applied += applied;
+      total.rejected += rejected;
     }
-    await recovered.markApplied(client, [raw.journalId]);
+    return total;
   });
+}
+
+async function applyAlone(deps: ApplyRecoveredDeps, client: Queryable, raw: RawEntry): Promise<AppliedChunk> {
+  const written = await unlessRefused(client, () => writeChunk(deps, client, [raw]));
+  if (!(written instanceof Error)) return written;
+  const reason = isRefusal(written) ? (constraintOf(written) ?? written.message) : written.message;
+  const entry = decodedOrNull(raw);
+  const isVoided =
+    entry !== null &&
+    isRefusal(written) &&
+    (await unlessRefused(client, () => voidReservation(deps, client, entry, reason))) === true;
+  if (!isVoided) await reject(deps, client, raw, reason);
+  await deps.recovered.markApplied(client, [raw.journalId]);
   return { kind: 'applied', campaigns: entry ? [entry.no] : [], applied: 0, rejected: 1 };
+}
+
+/** Does a part of a transaction. @returns what Postgres refused, of which nothing remains */
+async function unlessRefused<Result>(client: Queryable, work: () => Promise<Result>): Promise<Result | Error> {
+  await client.query('savepoint part');
+  try {
+    const result = await work();
+    await client.query('release savepoint part');
+    return result;
+  } catch (error) {
+    if (!isRefusedChunk(error)) throw error;
+    await client.query('rollback to savepoint part');
+    return error;
+  }
 }
 
 /** @returns whether the entry was about a reservation that could be voided */
