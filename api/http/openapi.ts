@@ -25,6 +25,9 @@ const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   admin: [{ adminKey: [] }],
 };
 
+/** The schema of refusals, converted once instead of for each status of each route. */
+const PROBLEM = { $ref: '#/components/schemas/Problem' };
+
 type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
 type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
 type Operation = { requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
@@ -45,7 +48,10 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
   const paths = routes.map(({ contract }) => contract).filter(({ path }) => path === '/' || !path.endsWith('/'));
   for (const contract of paths) registry.registerPath(pathOf(contract));
   for (const type of Object.keys(DOCUMENTED_EVENTS) as DocumentedType[]) registry.registerWebhook(webhookOf(type));
-  const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  const document = new OpenApiGeneratorV31([
+    ...registry.definitions,
+    { type: 'schema', schema: problemSchema },
+  ]).generateDocument({
     openapi: '3.1.0',
     info: {
       title: 'Doorbuster',
@@ -83,7 +89,7 @@ function pathOf(contract: RouteContract): PathConfig {
     responses[status] = {
       description: description === undefined ? meanings : `${description} ${meanings}`,
       headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[Number(status)]) },
-      content: { ...content, [PROBLEM_TYPE]: { schema: problemSchema, examples } },
+      content: { ...content, [PROBLEM_TYPE]: { schema: PROBLEM, examples } },
     };
   }
   return {
