@@ -1,8 +1,13 @@
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { projectRoot } from '../../../shared/config/project-root.js';
+import { shardPrefix } from '../../../shared/domain/shards.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
-import type { ScriptRunner } from '../../../shared/redis/script-runner.js';
+import { ScriptRunner } from '../../../shared/redis/script-runner.js';
+import { luaWithClockIn } from '../../../test/harness/frozen-clock.js';
+import { ON_CLUSTER } from '../../../test/harness/redis-mode.js';
 import { startSale } from '../../../test/harness/sale.js';
 import { until } from '../../../test/harness/until.js';
 import { TokenBucket, type TokenBucketOptions } from './token-bucket.js';
@@ -15,14 +20,21 @@ const bucketOn = (scripts: Pick<ScriptRunner, 'run'>, options: Partial<TokenBuck
     { spread: () => ({ scripts }) },
     { name: 'validate', perMinute: 10, counter: 'validate', insured: false, onLimited: () => {}, ...options },
   );
+const CLOCK = 'clock-of-the-test';
+const clocked = new ScriptRunner(
+  sale.redis,
+  luaWithClockIn(join(projectRoot(), 'lua'), `${shardPrefix(0, 1, ON_CLUSTER)}${CLOCK}`),
+);
 /** By a process that remembers no empty bucket, with the clock of Redis at this time. */
-const callAt = (ms: number, caller: string, options: Partial<TokenBucketOptions> = {}) =>
-  bucketOn(sale.storeAt(START + ms).scripts, options)
+async function callAt(ms: number, caller: string, options: Partial<TokenBucketOptions> = {}) {
+  await sale.redis.set(CLOCK, String(START + ms));
+  return bucketOn(clocked, options)
     .take(caller)
     .then(
       (fields) => fields.at(-1),
       (error) => error.code as string,
     );
+}
 const away = { run: () => Promise.reject(new EngineUnavailable('redis', 'away')) } as Pick<ScriptRunner, 'run'>;
 
 /** The most calls in any 60 s. */
