@@ -4,7 +4,11 @@ import jestRunner from 'jest-runner';
 const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @type {unknown} */ (jestRunner));
 
 /** These files wait for engines, deadlines and browsers for most of a minute each. */
-const SLOW = /\/test\/(?:faults|torture\/run|property|e2e\/(?:sale-page|operator-page|bans|client|codes|compose)\.)/;
+const SLOW = [
+  /\/test\/(?:faults|torture\/run|property)/,
+  /\/test\/e2e\/(?:sale-page|operator-page|bans|client|codes|compose|rotation)\./,
+  /\/test\/integration\/(?:process-lifecycle|after-restore|reconcile|second-chance)\./,
+];
 
 /** Slow files begin within this share of the run, so that none of them is left to run alone at the end. */
 const SLOW_WITHIN = 0.7;
@@ -16,7 +20,7 @@ export default class SpreadSlow extends TestRunner {
    * @type {import('jest-runner').default['runTests']}
    */
   runTests(tests, watcher, options) {
-    const isSlow = (/** @type {import('jest-runner').Test} */ { path }) => SLOW.test(path);
+    const isSlow = (/** @type {import('jest-runner').Test} */ { path }) => SLOW.some((slow) => slow.test(path));
     const [slow, others] = [tests.filter(isSlow), tests.filter((test) => !isSlow(test))];
     const step = Math.floor((others.length * SLOW_WITHIN) / Math.max(1, slow.length));
     const ordered = slow.flatMap((test, i) => [test, ...others.slice(i * step, (i + 1) * step)]);
