@@ -12,6 +12,8 @@ export type RunningEngine = {
   kill(signal?: NodeJS.Signals): void;
   /** Stops the engine cleanly, and by force after the limit (Redis 15 s, Postgres 20 s). The data stay. */
   stop(limitMs?: number): Promise<void>;
+  /** Of Redis: this process may end before it. */
+  unref?(): void;
 };
 
 type EngineOptions = {

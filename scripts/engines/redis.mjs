@@ -64,7 +64,7 @@ export { findRedisServer };
  * @param {string | undefined} password
  * @returns {RunningEngine}
  */
-function engine({ pid, exited, kill, stop }, port, password) {
+function engine({ pid, child, exited, kill, stop }, port, password) {
   // `redis-cli -u` does not authenticate by a URL without a user.
   const credentials = password === undefined ? '' : `default:${encodeURIComponent(password)}@`;
   return {
@@ -73,6 +73,7 @@ function engine({ pid, exited, kill, stop }, port, password) {
     pid,
     exited,
     kill,
+    unref: () => child.unref(),
     stop: (limitMs = STOP_LIMIT_MS) => stop(limitMs),
   };
 }

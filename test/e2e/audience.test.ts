@@ -3,11 +3,11 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectStock } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { generateCodes } from '../harness/issued-codes.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive, countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const members = { attribute: 'tier', eq: 'gold' };

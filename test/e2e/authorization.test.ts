@@ -3,10 +3,10 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, send } from '../harness/clients.js';
 import { request } from '../harness/raw-http.js';
-import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
-const service = await startService();
+const service = await sharedService();
 const product = await new Operator(service.url).openCampaign({ total_limit: 10, hold_seconds: 900 });
 const bought = await arrive(service.url, product).checkout();
 const ticket = String(bought.data.ticket);

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, pointersOf } from '../harness/checks.js';
 import { Operator } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
 /** Discount, audience, stacking and window of a campaign, as operators write them. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 
 const create = (terms: Record<string, unknown>) =>

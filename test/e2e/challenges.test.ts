@@ -3,12 +3,12 @@ import { describe, expect, test } from '@jest/globals';
 import { encode, solve } from '../harness/challenge.js';
 import { expectProblem, expectStock } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const openLevel1 = (terms: Record<string, unknown> = {}) =>
   operator.openCampaign({ total_limit: 1_000, limits: { attestation_level: 1 }, ...terms });

@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { verifyPayLink } from '../../server/verify.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
-import { PAY_LINK_KEYS, startApiProcess, startService } from '../harness/service.js';
+import { PAY_LINK_KEYS, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const TEMPLATE =

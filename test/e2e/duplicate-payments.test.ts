@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

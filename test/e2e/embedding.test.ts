@@ -9,7 +9,7 @@ import { accessibilityFindings, openPhone, startBrowser } from '../harness/brows
 import { expectStock } from '../harness/checks.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
@@ -29,7 +29,7 @@ atEnd('the shop', () => {
   shop.close();
 });
 const SHOP = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
-const service = await startService();
+const service = await sharedService();
 const { url } = await startApiProcess({ ...service.env, SHOP_ORIGINS: SHOP });
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { expireNow } from '../harness/campaign.js';
 import { expectInPostgres, expectRows, expectStock } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, type Shopper } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import {
   arrive,
   checkoutAtOnce,
@@ -17,7 +17,7 @@ import {
 import { until } from '../harness/until.js';
 import { promised } from '../harness/violation.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const waiting_room = { enabled: true };

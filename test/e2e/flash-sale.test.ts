@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { Operator, Shopper } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 
 test('a shopper buys a unit, and Postgres has it', async () => {

@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import { expireNow } from '../harness/campaign.js';
 import { expectProblem, expectRows, expectStock, withoutAdvice } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, checkoutAtOnce, checkoutInTurn, countStatuses, gatherShoppers } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectInPostgres, expectProblem, expectRows, expectStock } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, checkoutAtOnce, countStatuses, gatherShoppers, range, theOne } from '../harness/shoppers.js';
 import { redisSeconds } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** What happened in a sale, minute by minute. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const { client: sql } = service.database;

@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { openPhone, startBrowser } from '../harness/browser.js';
 import { Operator } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** A double click on the main button of the sale page, which shows other controls in its place. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;

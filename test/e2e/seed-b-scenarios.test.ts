@@ -5,7 +5,7 @@ import { expectInPostgres, expectProblem, expectRows, expectStock, withoutAdvice
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { sendWithoutReading } from '../harness/raw-http.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
-import { ATTESTATION_KEY, startService } from '../harness/service.js';
+import { ATTESTATION_KEY, sharedService } from '../harness/service.js';
 import {
   arrive,
   checkoutAtOnce,
@@ -22,7 +22,7 @@ import { until } from '../harness/until.js';
 // The eleven scenarios of seed B, in its order. The other files of this folder test each of them in depth.
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

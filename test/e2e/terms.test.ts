@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectRows, expectStock, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import {
   arrive,
   checkoutAtOnce,
@@ -17,7 +17,7 @@ import { until } from '../harness/until.js';
 
 // The effects of a campaign's terms and status on shoppers.
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -13,13 +13,13 @@ import {
   secondsFromNow,
   withTicket,
 } from '../harness/identity.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { freshToken, signToken } from '../harness/tokens.js';
 
 /** Which callers get the ticket of a place where users do not prove their identity, and what a ticket allows. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

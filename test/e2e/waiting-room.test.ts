@@ -2,13 +2,13 @@ import { expect, test } from '@jest/globals';
 import { missUser } from '../harness/campaign.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
 /** Maintenance of the line: absent users, estimates, and its end. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -58,7 +58,7 @@ async function startTestCluster(extraArgs: readonly string[]): Promise<TestRedis
   return { ...engine, url: cluster.url, dataDir: folder, client, prefix };
 }
 
-function connectTo(engine: RunningEngine, keyPrefix: string): Redis {
+export function connectTo(engine: RunningEngine, keyPrefix: string): Redis {
   const client = new Redis(engine.url, { ...ENDS_SOON, maxRetriesPerRequest: null, keyPrefix });
   client.on('error', () => {
     // Fault tests end Redis on purpose; a command that fails says so itself.

@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TestEnvironment } from 'jest-environment-node';
+import { endSharedService, takeSharedService } from './shared-service.mjs';
 
 /** The types of the package are those of its CommonJS variant. */
 const NodeEnvironment = /** @type {typeof import('jest-environment-node').default} */ (
@@ -10,9 +12,18 @@ const NodeEnvironment = /** @type {typeof import('jest-environment-node').defaul
 /** Processes write their log in the background, at most this much later. */
 const LOG_DELAY_MS = 500;
 
+const ASKS_TO_SHARE = /\bawait sharedService\(\)/;
+/** Other settings change the engines or what is in front of them, for each file. */
+const SHARED =
+  process.env.DOORBUSTER_TEST_REDIS !== 'cluster' &&
+  !process.env.DOORBUSTER_TEST_POOLER_URL &&
+  !process.env.DOORBUSTER_TEST_GATEWAY &&
+  !process.env.DOORBUSTER_TEST_ENGINE_DELAY_MS;
+
 /**
  * Prints, below the failure of a test, what its processes said about their engines, since a 503 does not name its
- * cause. Keeps their logs in `DOORBUSTER_TEST_REPORT`, in a folder of the test file.
+ * cause. Keeps their logs in `DOORBUSTER_TEST_REPORT`, in a folder of the test file. Gives the files that ask for it the
+ * service that they share.
  */
 export default class ExplainsFailures extends NodeEnvironment {
   /**
@@ -21,11 +32,20 @@ export default class ExplainsFailures extends NodeEnvironment {
    */
   constructor(config, context) {
     super(config, context);
-    this.folder = join(
-      process.env.DOORBUSTER_TEST_REPORT ?? '',
-      relative(config.projectConfig.rootDir, context.testPath),
-    );
+    this.path = context.testPath;
+    this.file = relative(config.projectConfig.rootDir, context.testPath);
+    this.shares = false;
     this.hasRun = false;
+    this.hasFailed = false;
+  }
+
+  /** @override */
+  async setup() {
+    await super.setup();
+    this.shares = SHARED && ASKS_TO_SHARE.test(await readFile(this.path, 'utf8'));
+    if (this.shares)
+      /** @type {{ sharedService?: import('./shared-service.mjs').SharedService }} */ (this.global).sharedService =
+        await takeSharedService();
   }
 
   /** @param {{ name: string, test?: { name: string, errors: unknown[] }, hook?: { type: string } }} event */
@@ -33,6 +53,7 @@ export default class ExplainsFailures extends NodeEnvironment {
     if (name === 'run_start') this.hasRun = true;
     const failed = name === 'test_done' ? test?.errors.length : name === 'hook_failure' && hook?.type.endsWith('All');
     if (!failed) return;
+    this.hasFailed = true;
     await sleep(LOG_DELAY_MS);
     const troubles = this.#report?.troubles();
     if (troubles) test?.errors.push(Object.assign(new Error(), { stack: `Logs of its processes:\n${troubles}` }));
@@ -44,6 +65,7 @@ export default class ExplainsFailures extends NodeEnvironment {
     // A file that could not be loaded has no tests.
     if (!this.hasRun) await this.#keep();
     await super.teardown();
+    if (this.shares && (this.hasFailed || !this.hasRun)) await endSharedService();
   }
 
   /** @returns {import('./kept-logs.js').FailureReport | undefined} */
@@ -53,6 +75,7 @@ export default class ExplainsFailures extends NodeEnvironment {
 
   async #keep() {
     // An error here must not hide that of the test.
-    if (process.env.DOORBUSTER_TEST_REPORT) await this.#report?.keep(this.folder).catch(() => {});
+    if (process.env.DOORBUSTER_TEST_REPORT)
+      await this.#report?.keep(join(process.env.DOORBUSTER_TEST_REPORT, this.file)).catch(() => {});
   }
 }

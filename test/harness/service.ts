@@ -1,22 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { noteBreach } from './contract-breaches.js';
-import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
+import { connectTo, createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
 import { keepLog } from './kept-logs.js';
+import {
+  ADMIN_SECRET,
+  ATTESTATION_KEY,
+  PAY_LINK_KEYS,
+  SERVICE_SECRET,
+  serviceEnv,
+  TICKET_KEY,
+} from './service-env.mjs';
+import type { SharedProcess, SharedService } from './shared-service.mjs';
 import { LIMIT_MS, until } from './until.js';
 
-export const ADMIN_SECRET = 'admin-secret-of-the-tests';
-export const SERVICE_SECRET = 'service-secret-of-the-tests';
-/** Keys that production would take too. */
-const keyOf = (name: string) => createHash('sha256').update(`the ${name} key of the tests`).digest();
-export const ATTESTATION_KEY = keyOf('attestation');
-export const TICKET_KEY = keyOf('ticket');
-export const PAY_LINK_KEYS = `c1:${keyOf('checkout link').toString('base64')}`;
+export { ADMIN_SECRET, ATTESTATION_KEY, PAY_LINK_KEYS, SERVICE_SECRET, serviceEnv, TICKET_KEY };
 
 /** A real process of ours, from dist/, with what it logged. */
 export type ServiceProcess = {
@@ -38,28 +41,6 @@ export type Service = {
   worker: ServiceProcess;
 };
 
-/** The environment of a process of ours against these engines. PORT 0: the system chooses. */
-export function serviceEnv(redisUrl: string, databaseUrl: string, extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  return {
-    PATH: process.env.PATH,
-    NODE_ENV: 'test',
-    // By this, what an interrupted test left running is found.
-    DOORBUSTER_TEST_DIR: process.env.DOORBUSTER_TEST_DIR,
-    HOST: '127.0.0.1',
-    PORT: '0',
-    REDIS_URL: redisUrl,
-    DATABASE_URL: databaseUrl,
-    ADMIN_API_KEYS: `tester:${ADMIN_SECRET}`,
-    SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
-    ATTESTATION_KEYS: `a1:${ATTESTATION_KEY.toString('base64')}`,
-    TICKET_KEYS: `t1:${TICKET_KEY.toString('base64')}`,
-    PAY_LINK_KEYS,
-    // A busy machine of tests is no overload.
-    DEGRADE_AT: '0',
-    ...extra,
-  };
-}
-
 /** The whole service on engines of its own: one API, one worker. Ended with the test file. */
 export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Service> {
   const redis = await startTestRedis();
@@ -67,6 +48,40 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
   const env = serviceEnv(redis.url, database.url, extra);
   const [{ process: api, url }, worker] = await Promise.all([startApiProcess(env), startWorkerProcess(env)]);
   return { redis, database, url, env, api, worker };
+}
+
+/**
+ * The service that files with the default configuration share in a Jest process, one after the other. A file has
+ * campaigns and users of its own there, and neither stops a process nor depends on what others have left. After a file
+ * that failed the next one gets a new service.
+ */
+export async function sharedService(): Promise<Service> {
+  const shared = (globalThis as { sharedService?: SharedService }).sharedService;
+  if (!shared) return startService();
+  const client = connectTo(shared.redis, '');
+  const database = new pg.Client(shared.databaseUrl);
+  await database.connect();
+  atEnd('the connections to the shared service', async () => {
+    shared.onLine = () => {};
+    client.disconnect();
+    await database.end();
+  });
+  const { url, env } = shared;
+  shared.onLine = (line) => noteBreachIn(parse(line));
+  return {
+    redis: { ...shared.redis, client, prefix: '' },
+    database: { url: shared.databaseUrl, client: database },
+    ...{ url, env, api: processOf('api', shared.api, url), worker: processOf('worker', shared.worker, url) },
+  };
+}
+
+/** A process that no file may end. */
+function processOf(name: string, { child, pid, log }: SharedProcess, url: string): ServiceProcess {
+  const refuse = () => Promise.reject(new Error('this file shares its processes: it needs startService'));
+  log.length = 0;
+  const kept = keepLog(name, log);
+  if (name === 'api') kept.servesAt(url);
+  return { child, pid, log, stop: refuse, kill: refuse };
 }
 
 /**
@@ -137,7 +152,7 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, wi
     for (const line of lines) {
       log.push(line);
       const entry = parse(line);
-      if (typeof entry?.breach === 'string') noteBreach(entry.breach);
+      noteBreachIn(entry);
       if (entry) for (const watch of watchers) watch(entry);
     }
   };
@@ -172,6 +187,10 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, wi
     await service.stop();
   });
   return service;
+}
+
+function noteBreachIn(entry: LogEntry | null): void {
+  if (typeof entry?.breach === 'string') noteBreach(entry.breach);
 }
 
 function parse(line: string): LogEntry | null {
