@@ -34,6 +34,8 @@ const READY_LIMIT_MS = 60_000;
 
 /** @type {Promise<SharedService> | null} */
 let running = null;
+/** @type {number[]} */
+let pids = [];
 
 /** Returns the service of this Jest process, started with the first file that asks for it. */
 export function takeSharedService() {
@@ -44,10 +46,14 @@ export function takeSharedService() {
   return running;
 }
 
+/** The processes of the service, for what they cost; none when there is no service. */
+export const sharedPids = () => pids;
+
 /** Ends the service, so that no later file sees what a failed one has left. The next file gets a new one. */
 export async function endSharedService() {
   const ended = running;
   running = null;
+  pids = [];
   (await ended)?.kill();
 }
 
@@ -68,6 +74,7 @@ async function startSharedService() {
     startProcess('api', ['--import', PRELOAD], env, 'the API is listening', listener),
     startProcess('worker', [], env, 'the worker is running', listener),
   ]);
+  pids = [api.pid, worker.pid, redis.pid];
   const url = String(api.started.url);
   await untilReady(url);
   return Object.assign(listener, {
