@@ -3,9 +3,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DOCUMENTED_EVENTS } from '../../shared/contracts/events.js';
 import { ERROR_CODES } from '../../shared/errors/catalogue.js';
 import { send } from '../harness/clients.js';
-import { ADMIN_SECRET, SERVICE_SECRET, sharedService } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, startService } from '../harness/service.js';
 
-const service = await sharedService();
+const service = await startService();
 const document = (await send(`${service.url}/openapi.json`)).body;
 // Formats are the schemas' business; their absence is no fault of the document.
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema({
