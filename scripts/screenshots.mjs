@@ -59,19 +59,19 @@ async function takePictures() {
   });
   const first = await shopper(product, 'dark');
   await first.getByRole('button', { name: 'Get one now' }).click();
-  await headline(first, 'You got one!');
+  await headline(first, 'You got one');
   const second = await shopper(product, 'light');
   await second.getByRole('button', { name: 'Get one now' }).click();
-  await headline(second, 'You are in line');
+  await headline(second, 'Your place in line');
   await second.getByText('Updated').waitFor();
   await second.screenshot({ path: join(FOLDER, 'sale-in-line.png') });
   first.on('dialog', (dialog) => dialog.accept());
-  await first.getByRole('button', { name: 'Give it back' }).click();
-  await headline(second, 'It is your turn!');
+  await first.getByRole('button', { name: 'Give up my unit' }).click();
+  await headline(second, 'It is your turn');
   await second.emulateMedia({ colorScheme: 'dark' });
   await second.screenshot({ path: join(FOLDER, 'sale-your-turn.png') });
   const waiting = await shopper(later, 'light');
-  await headline(waiting, 'Not open yet');
+  await headline(waiting, 'Opens in');
   await waiting.screenshot({ path: join(FOLDER, 'sale-before.png') });
 }
 

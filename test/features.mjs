@@ -116,7 +116,7 @@ export const FEATURES = {
     'e2e/operator-team',
     'e2e/operator-webhooks',
   ],
-  'pages/sale/': ['e2e/sale-page', 'e2e/sale-page-clicks', 'e2e/push-page'],
+  'pages/sale/': ['e2e/sale-page', 'e2e/sale-page-lines', 'e2e/sale-page-clicks', 'e2e/push-page'],
   'shared/sale-page/': ['e2e/sale-page'],
   'scripts/': ['loadtest/command'],
   'scripts/push-keys.mjs': ['e2e/push'],

@@ -2,9 +2,17 @@ import type { Branding } from '../../shared/domain/branding.js';
 import { CARD_GROUNDS, inkOn, readableOn } from '../../shared/domain/colour.js';
 import { minorDigits } from '../../shared/domain/money.js';
 import type { PageLanguage, PageLanguages } from '../../shared/sale-page/languages.js';
-import { type Door, type SaleWords, saleWords, timeFormat } from '../../shared/sale-page/sale-words.js';
+import {
+  type Door,
+  type SaleWords,
+  saleWords,
+  type TimeText,
+  timeFormat,
+  unknownWords,
+} from '../../shared/sale-page/sale-words.js';
 import { fill, type Texts } from '../../shared/sale-page/texts.js';
 import type { FoundSale } from './public-sales.js';
+import { linesOf } from './sale-lines.js';
 
 /** What one version of the page shows. `found`: null = no such sale; undefined = the sale cannot be read now. */
 export type PageContents = {
@@ -31,7 +39,7 @@ export function saleHtml(template: string, contents: PageContents): string {
     language,
     dir,
     name,
-    title: found ? `${words.headline} – ${name}` : words.headline,
+    title: found ? `${words.title} – ${name}` : words.title,
     page: JSON.stringify({
       language,
       texts,
@@ -42,7 +50,11 @@ export function saleHtml(template: string, contents: PageContents): string {
     status: words.status,
     mood: words.mood,
     headline: words.headline,
+    caption: words.caption,
     detail: words.detail,
+    hint: words.hint,
+    referenceLabel: found ? texts.sale : '',
+    product: contents.product,
     act: words.button?.label ?? '',
     sound: texts.sound,
     languages: texts.languages,
@@ -50,7 +62,7 @@ export function saleHtml(template: string, contents: PageContents): string {
     continueElsewhere: texts.continueElsewhere,
   };
   const blocks: Record<string, string> = {
-    preview: found ? preview(name, branding, words.headline) : '<meta name="robots" content="noindex">',
+    preview: found ? preview(name, branding, words.title) : '<meta name="robots" content="noindex">',
     colours: colours(branding),
     shop: shop(branding, texts),
     picture: picture(branding, words.door),
@@ -65,20 +77,25 @@ export function saleHtml(template: string, contents: PageContents): string {
     manifest: found && contents.pushKey ? manifest(contents.product, language, branding) : '',
     calendar: found?.sale.status === 'scheduled' ? calendarLink(contents.product, texts) : '',
   };
+  for (const [line, widest] of Object.entries(linesOf(texts, language))) {
+    blocks[`${line}Sizes`] = widest.map((text) => `<i data-t="${escapeHtml(text)}"></i>`).join('');
+  }
+  blocks.barSizes = `<p>${blocks.barSizes}</p>`;
   return template
     .replace(/\{\{\{(\w+)\}\}\}/g, (_, block: string) => blocks[block] ?? '')
     .replace(/\{\{(\w+)\}\}/g, (_, value: string) => escapeHtml(values[value] ?? ''));
 }
 
+const LOADING = { status: '', caption: '', detail: '', hint: '' };
+
 function firstWords(found: PageContents['found'], texts: Texts, language: string): SaleWords {
-  const none = { status: '', detail: '', button: null, mood: 'off', door: 'shut' } as const;
-  if (found === null) return { ...none, status: texts.statusUnknown, headline: texts.problems.campaign_not_found };
-  if (!found) return { ...none, headline: texts.loading };
+  if (found === null) return unknownWords(texts);
+  if (!found) return { ...unknownWords(texts), ...LOADING, headline: texts.loading, title: texts.loading };
   const { status, ...sale } = found.sale;
   const phase = status === 'scheduled' ? 'not_started' : status;
   // In the time zone of the campaign: the server does not know that of the visitor.
-  const time = timeFormat(language, false, found.timeZone);
-  return saleWords(phase, sale, texts, (iso) => time.format(new Date(iso)));
+  const time: TimeText = (iso, zone) => timeFormat(language, false, zone, found.timeZone).format(new Date(iso));
+  return saleWords(phase, sale, texts, time);
 }
 
 function preview(name: string, branding: Branding, headline: string): string {
@@ -176,7 +193,7 @@ function languageLinks(languages: PageLanguages, current: string): string {
 
 /** Its script hides it when the sale opens. */
 function calendarLink(product: string, texts: Texts): string {
-  return `<p id="calendar"><a href="/sale/${encodeURIComponent(product)}/start.ics">${escapeHtml(texts.calendar)}</a></p>`;
+  return `<a id="calendar" href="/sale/${encodeURIComponent(product)}/start.ics">${escapeHtml(texts.calendar)}</a>`;
 }
 
 function legal({ contact_url, terms_url, privacy_url, shop_url }: Branding, texts: Texts): string {

@@ -2,7 +2,7 @@ import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { fill } from '../../shared/sale-page/texts.js';
 import { solveChallenge } from './challenge.js';
 import { Notifications } from './notifications.js';
-import { page, texts, timeText } from './page-data.js';
+import { numberText, page, texts, timeText } from './page-data.js';
 import { namedUser, remembered } from './remembered.js';
 import { ignoreSecondClicks } from './second-click.js';
 import { Signals } from './signals.js';
@@ -28,7 +28,13 @@ const SPOKEN_SECONDS = [60, 30, 10];
 const productId = decodeURIComponent(location.pathname.split('/')[2] ?? '');
 const visitor = readVisitor(productId);
 const address = new URL(location.href);
-const words = { texts, time: (iso: string) => timeText(iso, sale.now()) };
+const words = {
+  texts,
+  time: (iso: string, zone?: boolean) => timeText(iso, sale.now(), zone),
+  number: numberText,
+  price: document.querySelector('.price')?.textContent ?? null,
+  address: location.pathname,
+};
 const signals = new Signals();
 
 const state: PageState = {
@@ -42,6 +48,9 @@ const state: PageState = {
   connection: null,
   firstPlace: 1,
   forwarding: false,
+  alert: { by: 'sound', on: false },
+  units: null,
+  notice: '',
 };
 /** Pages to pay that were opened, so that a return to this page does not open them again. */
 const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
@@ -51,11 +60,13 @@ let lookSoon = 0;
 let refusedAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
+let shown: View | null = null;
 let spokenSeconds = Number.POSITIVE_INFINITY;
 
 const userId = visitor?.userId ?? namedUser();
 const sale = new Sale({ productId, userId, onChallenge: solveChallenge, ...visitor?.proof });
 const notifications = new Notifications(sale);
+const sound = element('sound') as HTMLInputElement;
 sale.on('change', onChange);
 sale.on('queued', () => notifications.placed().catch(notNotified));
 sale.on('connection', (connection) => {
@@ -87,20 +98,16 @@ setInterval(show, TICK_MS);
 lookAgainLater();
 
 function setUp(): void {
-  const sound = element('sound') as HTMLInputElement;
   sound.checked = remembered.getItem('doorbuster|sound') !== 'off';
-  sound.addEventListener('change', () => remembered.setItem('doorbuster|sound', sound.checked ? 'on' : 'off'));
+  sound.addEventListener('change', () => turnSound(sound.checked));
   keepAddressInLinks();
   ignoreSecondClicks(element('stage'));
   element('act').addEventListener('click', () => {
     if (element('act').getAttribute('aria-disabled') !== 'true') buy();
   });
-  element('second').addEventListener('click', () => (isFollowed(state.standing) ? giveUp() : buy()));
+  for (const id of ['second', 'other']) element(id).addEventListener('click', () => press(id as 'second' | 'other'));
   element('continue').addEventListener('click', shareLink);
-  const notify = element('notify') as HTMLInputElement;
-  notify.checked = notifications.possible && notifications.on;
   write('install', texts.notifyInstall);
-  notify.addEventListener('change', () => notifications.turn(notify.checked).then(() => showNotify(), notNotified));
   addEventListener('online', comeBack);
   addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());
@@ -151,6 +158,52 @@ async function goOn(): Promise<void> {
   show();
 }
 
+/** What the buttons do that the view offers besides buying. */
+function press(id: 'second' | 'other'): void {
+  const action = shown?.[id]?.action;
+  if (action === 'leave' || action === 'release') giveUp();
+  if (action === 'copy') copyOrder();
+  if (action === 'alert') turnAlert();
+  if (action === 'check') check();
+}
+
+function check(): void {
+  if (state.campaign === null) location.reload();
+  comeBack();
+}
+
+async function copyOrder(): Promise<void> {
+  const order = state.standing?.order_id ?? '';
+  try {
+    await navigator.clipboard.writeText(order);
+    notice(texts.orderCopied);
+  } catch {
+    // The browser does not allow it: then the number is shown to copy.
+    prompt(texts.copyOrder, order);
+  }
+}
+
+function turnAlert(): void {
+  const { by, on } = state.alert;
+  if (by === 'push')
+    notifications.turn(!on).then(() => notice(notifications.blocked ? texts.notifyBlocked : ''), notNotified);
+  else turnSound(!on);
+  show();
+}
+
+function turnSound(on: boolean): void {
+  sound.checked = on;
+  remembered.setItem('doorbuster|sound', on ? 'on' : 'off');
+  if (on) signals.unlock();
+  show();
+}
+
+/** Shows what a press has done, until the state changes. */
+function notice(text: string): void {
+  state.notice = text;
+  show();
+}
+
 async function giveUp(): Promise<void> {
   const leaving = state.standing?.status === 'queued';
   const giveBackSure = state.campaign?.has_line === false ? texts.giveBackSureNoLine : texts.giveBackSure;
@@ -172,7 +225,7 @@ async function shareLink(): Promise<void> {
   try {
     if (navigator.share) await navigator.share({ url });
     else await navigator.clipboard.writeText(url);
-    write('continue', texts.linkCopied);
+    notice(texts.linkCopied);
   } catch {
     // The shopper closed the menu, or the browser does not allow it: then the link is shown to copy.
     if (!navigator.share) prompt(texts.continueElsewhere, url);
@@ -182,21 +235,15 @@ async function shareLink(): Promise<void> {
 /** The browser could not subscribe, or the server refused: the page works without. */
 function notNotified(error: unknown): void {
   notifications.failed = true;
-  showNotify(false);
+  notice(texts.notifyFailed);
   console.warn(String(error));
 }
 
-function showNotify(on = notifications.possible && notifications.on && !notifications.failed): void {
-  const waits = state.standing?.status === 'queued' && state.holdsTicket;
-  element('notify-option').hidden = !notifications.possible || !waits;
-  // A place does not move to the Home Screen, because pages there have a storage of their own.
-  element('install').hidden = !notifications.needsHomeScreen || !mayJoin();
-  if (!notifications.possible) return;
-  const input = element('notify') as HTMLInputElement;
-  if (input.checked !== on) input.checked = on;
-  input.disabled = notifications.blocked;
-  const { blocked, failed } = notifications;
-  write('notify-label', blocked ? texts.notifyBlocked : failed ? texts.notifyFailed : texts.notify);
+/** Web Push, where it works on this device; else sound, which browsers allow only after a press on this page. */
+function alertOf(): PageState['alert'] {
+  if (notifications.possible && !notifications.blocked && state.holdsTicket)
+    return { by: 'push', on: notifications.on && !notifications.failed };
+  return { by: 'sound', on: sound.checked && signals.ready };
 }
 
 /** Whether the shopper can still take a place in line. */
@@ -207,6 +254,7 @@ function mayJoin(): boolean {
 
 async function during(work: () => Promise<void>): Promise<void> {
   state.trying = true;
+  state.notice = '';
   state.refusal = null;
   show();
   try {
@@ -263,7 +311,7 @@ function setStatus(status: 'open' | 'paused'): void {
   if (state.campaign) state.campaign = { ...state.campaign, status };
   // A response from before may be on its way, and would replace it.
   lookSoonAgain();
-  if (state.standing) speak(viewOf(state, sale.now(), words).detail);
+  if (state.standing) speakView();
   show();
 }
 
@@ -282,6 +330,7 @@ function isFollowed(standing: Standing | null): boolean {
 }
 
 function onChange(standing: Standing, before: Standing | null): void {
+  if (standing.status !== before?.status) state.notice = '';
   state.standing = standing;
   state.refusal = null;
   forward(standing, before);
@@ -293,10 +342,8 @@ function onChange(standing: Standing, before: Standing | null): void {
   const isLonger = standing.status === before?.status && standing.pay_before !== before?.pay_before;
   if (standing.status !== before?.status || isLonger) {
     spokenSeconds = Number.POSITIVE_INFINITY;
-    const sounds = (element('sound') as HTMLInputElement).checked;
-    if (standing.status === 'promoted' && before?.status === 'queued' && sounds) signals.call();
-    const { headline, detail } = viewOf({ ...state, trying: false }, sale.now(), words);
-    speak(`${headline} ${detail}`);
+    if (standing.status === 'promoted' && before?.status === 'queued' && sound.checked) signals.call();
+    speakView();
   }
   show();
 }
@@ -316,6 +363,11 @@ function speak(text: string): void {
   spokenAt = Date.now();
 }
 
+function speakView(): void {
+  const { headline, caption, detail } = viewOf({ ...state, trying: false }, sale.now(), words);
+  speak([headline, caption, detail].filter(Boolean).join('. '));
+}
+
 function speakPlace({ position, queue_size: size }: Standing): void {
   if (position === null || (position > NEAR_PLACE && Date.now() - spokenAt < SPEAK_EVERY_MS)) return;
   speak(fill(texts.moved, { position, size }));
@@ -327,14 +379,18 @@ function show(): void {
   state.holdsTicket = sale.holdsTicket;
   state.connection = navigator.onLine ? sale.connection : 'offline';
   state.quietMs = sale.connection && sale.heardAtMs ? Date.now() - sale.heardAtMs : null;
+  state.units = sale.transfer?.qty ?? null;
+  state.alert = alertOf();
   const view = viewOf(state, nowMs, words);
+  shown = view;
   const mine = isFollowed(state.standing);
   document.body.classList.toggle('mine', mine);
   element('continue').hidden = !mine || !state.holdsTicket;
-  showNotify();
+  // A place does not move to the Home Screen, because pages there have a storage of their own.
+  element('install').hidden = !notifications.needsHomeScreen || !mayJoin();
   const name = page.title ?? state.campaign?.name ?? element('name').textContent;
   write('name', name || productId);
-  showView(view, nowMs);
+  showView(view, productId, nowMs);
   // A control that had the focus may be gone.
   if (focused && element('stage').contains(focused) && focused.getClientRects().length === 0)
     element('headline').focus();

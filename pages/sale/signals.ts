@@ -2,6 +2,11 @@
 export class Signals {
   #audio: AudioContext | null = null;
 
+  /** Whether this page can make a sound now. */
+  get ready(): boolean {
+    return this.#audio?.state === 'running';
+  }
+
   /** Browsers allow sound only after a click, so the button calls this. */
   unlock(): void {
     try {

@@ -5,7 +5,13 @@ import { fill, problemText } from '../../shared/sale-page/texts.js';
 import { type PageState, viewOf } from './view.js';
 
 const NOW = Date.parse('2026-11-11T12:00:00Z');
-const words = { texts: LANGUAGES.en.texts, time: (iso: string) => iso.slice(11, 16) };
+const words = {
+  texts: LANGUAGES.en.texts,
+  time: (iso: string) => iso.slice(11, 16),
+  number: String,
+  price: null as string | null,
+  address: '/sale/p',
+};
 const { texts } = words;
 
 const campaign: CampaignView = {
@@ -28,34 +34,38 @@ const standing: Standing = {
   order_id: null,
   pay_before: null,
 };
-const look = (state: Partial<PageState>) =>
-  viewOf(
-    {
-      campaign,
-      standing: null,
-      holdsTicket: true,
-      trying: false,
-      refusal: null,
-      quietMs: null,
-      retry: null,
-      connection: null,
-      firstPlace: 1,
-      forwarding: false,
-      ...state,
-    },
-    NOW,
-    words,
-  );
+const lookState: PageState = {
+  campaign,
+  standing: null,
+  holdsTicket: true,
+  trying: false,
+  refusal: null,
+  quietMs: null,
+  retry: null,
+  connection: null,
+  firstPlace: 1,
+  forwarding: false,
+  alert: { by: 'sound', on: false },
+  units: 1,
+  notice: '',
+};
+const look = (state: Partial<PageState>) => viewOf({ ...lookState, ...state }, NOW, words);
 
 test('opens and ends a sale by the clock, whatever the last response was', () => {
   const before = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:01Z' } });
-  expect([before.headline, before.button?.enabled, before.clock?.untilMs]).toEqual([texts.notYet, false, NOW + 1000]);
+  expect([before.headline, before.button?.enabled, before.clock?.untilMs]).toEqual([texts.opensIn, false, NOW + 1000]);
+  expect([before.caption, before.title]).toEqual(['12:00', 'Opens 12:00']);
   const opened = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:00Z' } });
   expect([opened.headline, opened.button?.enabled, opened.clock]).toEqual([texts.open, true, null]);
   const ending = look({ campaign: { ...campaign, ends_at: '2026-11-11T13:00:00Z' } });
   expect(ending.clock).toEqual({ label: texts.endsIn, untilMs: NOW + 3_600_000 });
+  expect(ending.caption).toBe('Ends 13:00');
   const over = look({ campaign: { ...campaign, ends_at: '2026-11-11T12:00:00Z' } });
-  expect([over.headline, over.button]).toEqual([texts.ended, null]);
+  expect([over.headline, over.button]).toEqual([texts.ended, { label: texts.statusClosed, enabled: false }]);
+  expect(over.rows).toEqual([
+    [texts.opened, '11:00'],
+    [texts.closedAt, '12:00'],
+  ]);
 });
 
 test('offers no action that needs the ticket on a device without it', () => {
@@ -69,11 +79,10 @@ test('offers no action that needs the ticket on a device without it', () => {
 
 test('shows the progress of a shopper, and the wait if it is known', () => {
   const view = look({ standing, firstPlace: 120 });
-  expect(view.place).toEqual({ position: 30, size: 200, percent: 75 });
-  expect([view.title, view.detail]).toEqual(['Place 30 of 200', texts.inLineDetail]);
-  expect(look({ standing: { ...standing, estimated_wait_seconds: 150 } }).detail).toBe(
-    `${texts.inLineDetail} About 3 min.`,
-  );
+  expect(view.place).toEqual({ position: 30, note: 'of 200 waiting' });
+  expect(view.bar).toEqual({ percent: 75, label: texts.way });
+  expect([view.title, view.caption]).toEqual(['Place 30 of 200', '']);
+  expect(look({ standing: { ...standing, estimated_wait_seconds: 150 } }).caption).toBe('About 3 min, around 12:02');
 });
 
 test('shows when to pay, that the time is up, or that there is nothing to pay', () => {
@@ -88,14 +97,20 @@ test('shows when to pay, that the time is up, or that there is nothing to pay', 
   const late = look({ standing: { ...mine, pay_before: '2026-11-11T12:00:00Z' } });
   expect([late.detail, late.clock, late.second]).toEqual([texts.timeUp, null, null]);
   const free = look({ standing: { ...mine, status: 'completed', code: 'K-1' } });
-  expect([free.detail, free.order?.text, free.second]).toEqual([texts.nothingToPay, 'ord_1 · K-1', null]);
+  expect([free.detail, free.order, free.second]).toEqual([texts.nothingToPay, 'ord_1', null]);
+  expect(free.rows).toEqual([
+    [texts.order, 'ord_1'],
+    [texts.code, 'K-1'],
+  ]);
 });
 
 test('offers another try where one is possible', () => {
   for (const status of ['released', 'expired', 'left'] as const) {
-    expect(look({ standing: { ...standing, status } }).button).toEqual({ label: texts.again, enabled: true });
+    expect(look({ standing: { ...standing, status } }).button).toEqual({ label: texts.joinAgain, enabled: true });
+    const without = { ...campaign, has_line: false };
+    expect(look({ campaign: without, standing: { ...standing, status } }).button?.label).toBe(texts.again);
     const ended = { ...campaign, status: 'ended' } as const;
-    expect(look({ campaign: ended, standing: { ...standing, status } }).button).toBeNull();
+    expect(look({ campaign: ended, standing: { ...standing, status } }).button?.enabled).toBe(false);
   }
   expect(look({ standing: { ...standing, status: 'closed' } }).button).toBeNull();
 });
@@ -106,7 +121,8 @@ test('leads to the page to pay, and back only by a quiet button', () => {
   const view = look({ standing: payable });
   expect(view.pay).toEqual({ label: texts.payNow, href: 'https://shop.example/pay', untilMs: NOW + 300_000 });
   expect([view.clock, view.button, view.second?.action]).toEqual([null, null, 'release']);
-  expect(view.detail).toBe(fill(texts.payHere, { time: '12:05' }));
+  expect([view.caption, view.detail]).toEqual(['Pay before 12:05', texts.payOrNext]);
+  expect(look({ standing: payable, campaign: { ...campaign, has_line: false } }).detail).toBe(texts.payOrOthers);
   expect(look({ standing: payable, forwarding: true }).detail).toBe(texts.forwarding);
   expect(look({ standing: payable, holdsTicket: false }).pay).toBeNull();
   expect(look({ standing: { ...payable, pay_before: '2026-11-11T12:00:00Z' } }).pay).toBeNull();
@@ -128,13 +144,13 @@ test('promises a line only where there is one', () => {
 test('shows once that everything is sold, and offers another try only where a unit can return', () => {
   const refused = look({ refusal: 'sold_out', campaign: { ...campaign, has_line: false, sold_out: true } });
   expect([refused.headline, refused.detail, refused.trouble]).toEqual([texts.soldOut, texts.soldOutDetail, '']);
-  expect([refused.button, refused.second]).toEqual([null, { label: texts.again, action: 'buy' }]);
+  expect([refused.button, refused.second]).toEqual([{ label: texts.again, enabled: true }, null]);
   const final = look({ campaign: { ...campaign, has_line: true, sold_out: true } });
-  expect([final.headline, final.detail, final.button, final.second]).toEqual([
+  expect([final.headline, final.detail, final.button, final.other?.action]).toEqual([
     texts.soldOut,
     texts.soldOutFinal,
     null,
-    null,
+    'check',
   ]);
   const closed = { ...standing, status: 'closed' } as const;
   expect(look({ standing: closed, campaign: { ...campaign, sold_out: true } }).headline).toBe(texts.soldOut);
@@ -145,7 +161,8 @@ test('shows once that everything is sold, and offers another try only where a un
 test('names the pause instead of a waiting time', () => {
   const paused = { ...campaign, status: 'paused' } as const;
   const view = look({ campaign: paused, standing: { ...standing, estimated_wait_seconds: 120 } });
-  expect([view.headline, view.detail]).toEqual([texts.inLine, texts.inLinePaused]);
+  expect([view.headline, view.caption, view.detail]).toEqual([texts.paused, '', texts.pausedDetail]);
+  expect(view.place).toEqual({ position: 30, note: texts.stillPlace });
 });
 
 test('shows how old the standing is, and that no news arrived for ten seconds', () => {
@@ -211,6 +228,47 @@ test('leads a shopper who has paid to the order', () => {
   expect(look({ standing: paid, campaign: branded }).pay).toEqual({
     ...{ label: texts.viewOrder, href: 'https://shop.example/orders', untilMs: null },
   });
+});
+
+test('has one action in each state, and announces the turn in the way that works', () => {
+  const action = (state: Partial<PageState>) => look(state).other;
+  expect(action({ standing })).toEqual({ label: texts.turnOnSound, action: 'alert', pressed: false });
+  expect(action({ standing, alert: { by: 'sound', on: true } })?.label).toBe(texts.soundIsOn);
+  expect(action({ standing, alert: { by: 'push', on: false } })?.label).toBe(texts.notify);
+  expect(action({ standing, alert: { by: 'push', on: true } })).toEqual({
+    ...{ label: texts.notified, action: 'alert', pressed: true },
+  });
+  expect(action({ standing, connection: 'live', quietMs: 11_000 })?.label).toBe(texts.tryNow);
+  expect(action({ campaign: null, refusal: 'campaign_not_found' })?.label).toBe(texts.checkAgain);
+  const mine: Standing = { ...standing, status: 'promoted', position: null, order_id: 'ord_1' };
+  expect(action({ standing: { ...mine, pay_before: '2026-11-11T12:05:00Z' } })?.action).toBe('copy');
+  expect(action({ standing: { ...mine, status: 'redeemed' } })?.action).toBe('copy');
+  expect(action({})).toBeNull();
+});
+
+test('shows an amount only if the page knows it, and how much of the time to pay is left', () => {
+  const pay_before = '2026-11-11T12:05:00Z';
+  const mine: Standing = {
+    ...standing,
+    status: 'promoted',
+    position: null,
+    pay_before,
+    checkout_url: 'https://a.example',
+  };
+  const at = (units: number | null, price: string | null) =>
+    viewOf({ ...lookState, standing: mine, units, campaign: { ...campaign, hold_seconds: 600 } }, NOW, {
+      ...words,
+      price,
+    });
+  expect(at(1, null).reserved).toEqual({ text: '1', note: texts.unitReserved });
+  expect(at(1, '€5').reserved).toEqual({ text: '€5', note: '1 × Night sale' });
+  expect([at(null, '€5').reserved, at(3, '€5').reserved]).toEqual([null, null]);
+  expect(at(1, null).bar).toEqual({ percent: 50, label: texts.timeLeft });
+});
+
+test('shows what a press has done instead of a quiet connection', () => {
+  expect(look({ standing, connection: 'live', quietMs: 0, notice: 'Copied' }).connection).toBe('Copied');
+  expect(look({ standing, connection: 'offline', quietMs: 0, notice: 'Copied' }).connection).toBe(texts.offline);
 });
 
 test('has a text for an unknown refusal', () => {

@@ -1,6 +1,6 @@
 import type { CampaignView, Connection, Standing } from '../../client/sale.js';
 import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
-import { type Door, type Mood, saleWords } from '../../shared/sale-page/sale-words.js';
+import { type Door, type Mood, saleWords, type TimeText, unknownWords } from '../../shared/sale-page/sale-words.js';
 import { fill, problemText, type Texts } from '../../shared/sale-page/texts.js';
 
 /** Everything that the page depends on. */
@@ -21,13 +21,22 @@ export type PageState = {
   firstPlace: number;
   /** The page to pay is being opened. */
   forwarding: boolean;
+  /** How the turn can be announced on this device, and whether it will be. */
+  alert: { by: 'push' | 'sound'; on: boolean };
+  /** Units of the attempt of this device; null = unknown. */
+  units: number | null;
+  /** What a press has done, until something else happens. */
+  notice: string;
 };
 
-export type Action = 'buy' | 'leave' | 'release';
+/** What a button does. `check` requests the state at once; `alert` turns the announcement of the turn on or off. */
+export type Action = 'buy' | 'leave' | 'release' | 'copy' | 'check' | 'alert';
 /** The steps that the server renders. */
 export type Step = 'buy' | 'wait' | 'pay';
 export type View = {
   headline: string;
+  /** The time that matters, in a line. */
+  caption: string;
   detail: string;
   /** One or two words at the top of the panel. */
   status: string;
@@ -37,15 +46,25 @@ export type View = {
   step: Step | 'none' | null;
   title: string;
   button: { label: string; enabled: boolean } | null;
+  /** The button of a state in which there is nothing to buy. `pressed`: null = it does not stay pressed. */
+  other: { label: string; action: Action; pressed: boolean | null } | null;
   second: { label: string; action: Action } | null;
   /** The link to the page where the shopper pays, until a moment by the server's clock; null = to the paid order. */
   pay: { label: string; href: string; untilMs: number | null } | null;
-  place: { position: number; size: number; percent: number } | null;
+  place: { position: number; note: string } | null;
+  /** What is reserved: a number or an amount, and what it is. */
+  reserved: { text: string; note: string } | null;
   /** Counts down to this moment by the server's clock. */
   clock: { label: string; untilMs: number } | null;
-  order: { label: string; text: string } | null;
+  /** Facts with their names, where there is neither a number nor a countdown. */
+  rows: [name: string, value: string][];
+  /** What is done of the line, or left of the time to pay, in percent. */
+  bar: { percent: number; label: string } | null;
+  order: string | null;
   /** Whether the sale has not begun, so that the page offers an entry for a calendar. */
   startsLater: boolean;
+  /** Below the action, where there is no other button. */
+  hint: string;
   /** How old the shown standing is. */
   updated: string;
   trouble: string;
@@ -55,13 +74,21 @@ export type View = {
 /** After this time without news, the page no longer says that it is up to date. */
 const QUIET_MS = 10_000;
 
-type Words = { texts: Texts; time: (iso: string) => string };
+/** `price`: of one unit, as the server rendered it; null = unknown. `address`: of this page. */
+type Words = {
+  texts: Texts;
+  time: TimeText;
+  number: (value: number) => string;
+  price: string | null;
+  address: string;
+};
 
 /** What the page shows. It depends only on the state and the server's clock. */
 export function viewOf(state: PageState, nowMs: number, words: Words): View {
   const { texts } = words;
   const view: View = {
     headline: texts.loading,
+    caption: '',
     detail: '',
     status: '',
     mood: 'plain',
@@ -69,30 +96,63 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     step: 'buy',
     title: '',
     button: null,
+    other: null,
     second: null,
     pay: null,
     place: null,
+    reserved: null,
     clock: null,
+    rows: [],
+    bar: null,
     order: null,
     startsLater: false,
+    hint: '',
     updated: '',
     trouble: troubleText(state, texts),
-    connection: connectionText(state, texts),
+    connection: connectionText(state, texts) || state.notice,
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   const { quietMs } = state;
   // What has ended is the same without a connection.
-  if (isSilent(state) || (state.connection === 'offline' && quietMs !== null)) {
-    view.status = texts.statusSilent;
-    if (view.mood !== 'turn') view.mood = 'warn';
-  }
-  const isOver = view.mood === 'off' && view.button === null;
-  if (view.step === 'buy' && (isOver || view.startsLater)) view.step = 'none';
+  if (isSilent(state) || (state.connection === 'offline' && quietMs !== null)) showSilence(view, texts);
+  const isOver = view.mood === 'off' && !view.button?.enabled;
+  if (view.step === 'buy' && (view.mood === 'off' || view.startsLater) && !isJoinable(view)) view.step = 'none';
   const shop = state.campaign?.branding?.shop_url;
-  if (isOver && typeof shop === 'string') view.pay ??= { label: texts.toShop, href: shop, untilMs: null };
+  if (isOver && typeof shop === 'string') {
+    view.pay ??= { label: texts.toShop, href: shop, untilMs: null };
+    view.button = null;
+    view.other = null;
+  }
   if (quietMs !== null && !isSilent(state)) view.updated = fill(texts.updated, { seconds: Math.floor(quietMs / 1000) });
   view.title ||= view.headline;
+  const hasNumber = view.place || view.reserved || view.clock;
+  if (!hasNumber && view.rows.length === 0) view.rows = factsOf(state, nowMs, words);
   return view;
+}
+
+/** The last known state is shown, but not as the present one. */
+function showSilence(view: View, texts: Texts): void {
+  view.status = texts.statusSilent;
+  if (view.mood !== 'turn') {
+    view.mood = 'warn';
+    view.caption = '';
+    if (!view.pay && !view.button) view.other = { label: texts.tryNow, action: 'check', pressed: null };
+  }
+  if (view.place) view.place.note = texts.lastPlace;
+}
+
+/** Whether the shopper can begin again. */
+function isJoinable({ door, button }: View): boolean {
+  return door === 'open' && button?.enabled === true;
+}
+
+/** When the sale opened and closed, as far as that is known. */
+function factsOf({ campaign, standing }: PageState, nowMs: number, { texts, time }: Words): View['rows'] {
+  if (standing?.order_id) return [[texts.order, standing.order_id]];
+  if (!campaign || Date.parse(campaign.starts_at) > nowMs) return [];
+  const rows: View['rows'] = [[texts.opened, time(campaign.starts_at)]];
+  if (campaign.ends_at && Date.parse(campaign.ends_at) <= nowMs) rows.push([texts.closedAt, time(campaign.ends_at)]);
+  return rows;
 }
 
 /** The view of a shopper without a place or unit. `trouble: ''` where the headline already names the refusal. */
@@ -102,9 +162,15 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   if (state.trying) {
     const button = { label: texts.trying, enabled: false };
     if (retry === 'campaign_paused') return { ...saleWords('paused', SOON, texts, time), button };
-    return { status: texts.statusOpen, headline: texts.trying, detail: texts.tryingDetail, button };
+    return {
+      ...endOf(state, words),
+      status: texts.statusOpen,
+      headline: texts.trying,
+      detail: texts.tryingDetail,
+      button,
+    };
   }
-  if (!campaign) return refusal === 'campaign_not_found' ? notFound(texts) : {};
+  if (!campaign) return refusal === 'campaign_not_found' ? notFound(words) : {};
   const phase = phaseOf(campaign, nowMs);
   // A refusal may be newer than the data of the campaign.
   if (refusal === 'campaign_ended') return { ...saleWords('ended', campaign, texts, time), trouble: '' };
@@ -117,18 +183,30 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   if (phase === 'paused' && refusal === 'campaign_paused') view.trouble = '';
   if (phase !== 'open') return view;
   if (!refused && !campaign.sold_out) {
-    if (campaign.ends_at) view.clock = { label: texts.endsIn, untilMs: Date.parse(campaign.ends_at) };
     if (refusal && view.button) view.button.label = texts.again;
-    return view;
+    return { ...view, ...endOf(state, words) };
   }
-  const final = campaign.has_line && campaign.sold_out;
-  return { ...view, trouble: '', second: final ? null : { label: texts.again, action: 'buy' } };
+  if (!campaign.has_line) return { ...view, trouble: '' };
+  // No press can get a unit: the button only looks again.
+  return { ...view, trouble: '', other: { label: texts.checkAgain, action: 'check', pressed: null } };
+}
+
+/** The countdown to the end of an open sale, if it has one. */
+function endOf({ campaign }: PageState, { texts, time }: Words): Partial<View> {
+  if (!campaign?.ends_at) return {};
+  const clock = { label: texts.endsIn, untilMs: Date.parse(campaign.ends_at) };
+  return { clock, caption: fill(texts.endsAt, { time: time(campaign.ends_at) }) };
 }
 
 /** What is said of a sale that does not exist. */
-function notFound(texts: Texts): Partial<View> {
-  const look = { status: texts.statusUnknown, mood: 'off', door: 'shut', step: null } as const;
-  return { ...look, headline: texts.problems.campaign_not_found, trouble: '' };
+function notFound({ texts, address }: Words): Partial<View> {
+  return {
+    ...unknownWords(texts),
+    step: null,
+    rows: [[texts.address, address]],
+    other: { label: texts.checkAgain, action: 'check', pressed: null },
+    trouble: '',
+  };
 }
 
 /** A sale whose times do not matter for what is said of it. */
@@ -140,110 +218,151 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
   const { texts } = words;
   const phase = campaign && phaseOf(campaign, nowMs);
   const hasLine = campaign?.has_line !== false;
-  const again = phase === 'open' ? { label: texts.again, enabled: true } : null;
-  const ended = { status: texts.statusEnded, mood: 'off', door: again ? 'open' : 'shut' } as const;
+  const again = { label: hasLine ? texts.joinAgain : texts.again, enabled: true };
+  const closed = { label: texts.statusClosed, enabled: false };
+  const button = phase === 'open' ? again : phase === 'ended' ? closed : { label: texts.buy, enabled: false };
+  const door = phase === 'open' ? 'open' : 'shut';
+  const ended = { status: texts.statusEnded, mood: 'off', door, button } as const;
   switch (standing.status) {
     case 'not_queued':
       return null;
     case 'queued':
-      return lineView(state, standing, phase === 'paused', texts);
+      return lineView(state, standing, phase === 'paused', nowMs, words);
     case 'promoted':
     case 'completed':
       return unitView(state, standing, nowMs, words);
     case 'redeemed':
-      return {
-        ...({
-          status: texts.statusPaid,
-          headline: texts.paid,
-          detail: texts.paidDetail,
-          mood: 'good',
-          step: null,
-        } as const),
-        order: orderOf(standing, texts.order),
-        pay: paidOrder(campaign, texts),
-      };
+      return paidView(state, standing, words);
     case 'released':
       return {
-        ...ended,
-        headline: texts.released,
+        ...{ ...ended, headline: texts.released },
         detail: hasLine ? texts.releasedDetail : texts.releasedNoLine,
-        button: again,
       };
     case 'expired':
       return {
-        ...{ ...ended, status: texts.statusTimeUp, headline: texts.expired, button: again },
+        ...{ ...ended, status: texts.statusTimeUp, headline: texts.expired, order: standing.order_id },
         detail: hasLine ? texts.expiredDetail : texts.expiredNoLine,
+        hint: standing.order_id ? texts.paidAlready : '',
       };
     case 'left':
-      return { ...ended, headline: texts.left, detail: texts.leftDetail, button: again };
-    case 'closed':
-      if (phase === 'ended') return { ...ended, headline: texts.closed, detail: texts.closedEnded };
-      if (campaign?.sold_out) return { ...ended, headline: texts.soldOut, detail: texts.soldOutFinal };
-      return { ...ended, headline: texts.closed, detail: texts.closedDetail };
+      return { ...ended, headline: texts.left, detail: texts.leftDetail };
+    case 'closed': {
+      const over = { ...ended, door: 'shut', button: closed } as const;
+      if (phase === 'ended') return { ...over, headline: texts.closed, detail: texts.closedEnded };
+      const other = { label: texts.checkAgain, action: 'check', pressed: null } as const;
+      const sold = campaign?.sold_out
+        ? { headline: texts.soldOut, detail: texts.soldOutFinal }
+        : { headline: texts.closed, detail: texts.closedDetail };
+      return { ...over, ...sold, button: null, other };
+    }
   }
 }
 
 function lineView(
-  { firstPlace, holdsTicket }: PageState,
+  { firstPlace, holdsTicket, alert }: PageState,
   { position, queue_size: size, estimated_wait_seconds: wait }: Standing,
   paused: boolean,
-  texts: Texts,
+  nowMs: number,
+  { texts, time, number }: Words,
 ): Partial<View> {
-  const place = position ? { position, size, percent: Math.round((100 * (firstPlace - position)) / firstPlace) } : null;
+  const note = paused ? texts.stillPlace : fill(texts.of, { size: number(size) });
+  const percent = position ? Math.round((100 * (firstPlace - position)) / firstPlace) : 0;
   // The pace of the line means nothing during a pause.
-  const waiting = wait === null ? '' : ` ${fill(texts.wait, { minutes: Math.max(1, Math.round(wait / 60)) })}`;
-  const detail = paused ? texts.inLinePaused : holdsTicket ? texts.inLineDetail + waiting : texts.otherDevice;
+  const around = wait === null ? '' : time(new Date(nowMs + wait * 1000).toISOString(), false);
+  const minutes = Math.max(1, Math.round((wait ?? 0) / 60));
+  const on = alert.by === 'push' ? [texts.notify, texts.notified] : [texts.turnOnSound, texts.soundIsOn];
   return {
     status: paused ? texts.statusPaused : texts.statusLine,
     mood: paused ? 'warn' : 'plain',
     door: paused ? 'ajar' : 'open',
     step: 'wait',
-    headline: texts.inLine,
-    detail,
+    headline: paused ? texts.paused : texts.inLine,
+    caption: paused || wait === null ? '' : fill(texts.wait, { minutes, time: around }),
+    detail: paused ? texts.pausedDetail : holdsTicket ? texts.inLineDetail : texts.otherDevice,
     title: fill(texts.moved, { position: position ?? '', size }),
-    place,
+    place: position ? { position, note } : null,
+    bar: position ? { percent, label: texts.way } : null,
+    other: { label: on[alert.on ? 1 : 0] as string, action: 'alert', pressed: alert.on },
     second: holdsTicket ? { label: texts.leave, action: 'leave' } : null,
   };
 }
 
-function unitView(
-  { holdsTicket, forwarding }: PageState,
-  standing: Standing,
-  nowMs: number,
-  words: Words,
-): Partial<View> {
+function unitView(state: PageState, standing: Standing, nowMs: number, words: Words): Partial<View> {
   const { texts, time } = words;
   const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
+  const check = { label: texts.checkAgain, action: 'check', pressed: null } as const;
   const reserved = { status: texts.statusReserved, headline, step: 'pay' } as const;
-  if (!holdsTicket) return { ...reserved, mood: 'good', detail: texts.otherDevice };
-  const label = standing.code ? `${texts.order}, ${texts.code}` : texts.order;
-  const mine = { ...reserved, mood: 'turn', order: orderOf(standing, label) } as const;
-  if (!standing.pay_before) return { ...mine, mood: 'good', step: null, detail: texts.nothingToPay };
-  const untilMs = Date.parse(standing.pay_before);
-  if (nowMs >= untilMs) return { ...mine, status: texts.statusTimeUp, mood: 'plain', detail: texts.timeUp };
-  const href = standing.checkout_url;
-  if (href) {
-    const detail = forwarding ? texts.forwarding : fill(texts.payHere, { time: time(standing.pay_before) });
-    const pay = { label: texts.payNow, href, untilMs };
-    return { ...mine, detail, pay, second: { label: texts.giveBack, action: 'release' } };
+  if (!state.holdsTicket) return { ...reserved, mood: 'good', detail: texts.otherDevice, other: check };
+  const copy = standing.order_id ? copyOf(texts) : check;
+  const mine = { ...reserved, mood: 'turn', order: standing.order_id } as const;
+  if (!standing.pay_before) {
+    const rows = rowsOf(state, standing, words);
+    return { ...mine, mood: 'good', step: null, detail: texts.nothingToPay, rows, other: copy };
   }
-  return {
+  const untilMs = Date.parse(standing.pay_before);
+  if (nowMs >= untilMs)
+    return { ...mine, status: texts.statusTimeUp, mood: 'plain', detail: texts.timeUp, other: check };
+  const payable = {
     ...mine,
-    detail: `${texts.payDetail} ${fill(texts.payBefore, { time: time(standing.pay_before) })}`,
-    clock: { label: texts.timeLeft, untilMs },
+    caption: fill(texts.payBefore, { time: time(standing.pay_before) }),
+    bar: timeLeft(state, untilMs - nowMs, texts),
     second: { label: texts.giveBack, action: 'release' },
+  } as const;
+  const href = standing.checkout_url;
+  if (!href) return { ...payable, detail: texts.payDetail, clock: { label: texts.timeLeft, untilMs }, other: copy };
+  const losing = state.campaign?.has_line === false ? texts.payOrOthers : texts.payOrNext;
+  return {
+    ...payable,
+    detail: state.forwarding ? texts.forwarding : losing,
+    reserved: reservedOf(state, words),
+    pay: { label: texts.payNow, href, untilMs },
   };
 }
 
-/** The link to the order in the shop, on the device of the shopper who has paid. */
-function paidOrder(campaign: CampaignView | null, texts: Texts): View['pay'] {
-  const href = campaign?.branding?.order_url;
-  return typeof href === 'string' ? { label: texts.viewOrder, href, untilMs: null } : null;
+function paidView(state: PageState, standing: Standing, words: Words): Partial<View> {
+  const { texts } = words;
+  const href = state.campaign?.branding?.order_url;
+  const pay = typeof href === 'string' ? { label: texts.viewOrder, href, untilMs: null } : null;
+  const copy = standing.order_id ? copyOf(texts) : null;
+  return {
+    ...({
+      status: texts.statusPaid,
+      headline: texts.paid,
+      detail: texts.paidDetail,
+      mood: 'good',
+      step: null,
+    } as const),
+    rows: rowsOf(state, standing, words),
+    order: standing.order_id,
+    pay,
+    other: pay ? null : copy,
+    second: pay && copy ? { label: copy.label, action: 'copy' } : null,
+  };
 }
 
-function orderOf({ order_id, code }: Standing, label: string): View['order'] {
-  const text = [order_id, code].filter(Boolean).join(' · ');
-  return text ? { label, text } : null;
+function copyOf(texts: Texts) {
+  return { label: texts.copyOrder, action: 'copy', pressed: null } as const;
+}
+
+/** The order, and one more fact that is known: the code, the amount or the units. */
+function rowsOf({ units }: PageState, { order_id, code }: Standing, { texts, number, price }: Words): View['rows'] {
+  const rows: View['rows'] = order_id ? [[texts.order, order_id]] : [];
+  if (code) rows.push([texts.code, code]);
+  else if (units === 1 && price) rows.push([texts.amount, price]);
+  else if (units) rows.push([texts.units, number(units)]);
+  return rows;
+}
+
+/** The amount to pay, or the unit. More than one unit may have been reduced, so their number is not known here. */
+function reservedOf({ units, campaign }: PageState, { texts, number, price }: Words): View['reserved'] {
+  if (units !== 1) return null;
+  if (price && campaign) return { text: price, note: `${number(1)} × ${campaign.name}` };
+  return { text: number(1), note: texts.unitReserved };
+}
+
+function timeLeft({ campaign }: PageState, leftMs: number, texts: Texts): View['bar'] {
+  const seconds = campaign?.hold_seconds;
+  return seconds ? { percent: Math.min(100, Math.ceil(leftMs / (10 * seconds))), label: texts.timeLeft } : null;
 }
 
 /** The phase of the sale now. The clock opens and ends a sale between two responses. */

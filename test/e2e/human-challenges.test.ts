@@ -173,7 +173,7 @@ inBrowser('the sale page', () => {
     await page.getByText('Please confirm that you are a person.').waitFor();
     expect(await accessibilityFindings(page)).toEqual([]);
     await page.getByRole('button', { name: 'I am a person', exact: true }).click();
-    await shows(page, 'You got one!');
+    await shows(page, 'You got one');
     expect(await page.getByText('Please confirm that you are a person.').isVisible()).toBe(false);
   });
 
@@ -185,7 +185,7 @@ inBrowser('the sale page', () => {
     const { page } = await openPhone(browser, {});
     await page.goto(`${service.url}/sale/${product}`);
     await page.getByRole('button', { name: 'Get one now', exact: true }).click();
-    await shows(page, 'You got one!');
+    await shows(page, 'You got one');
     provider.state = 'well';
   });
 });

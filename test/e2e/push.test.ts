@@ -66,8 +66,8 @@ test('a promoted user is notified once, signed and encrypted, until the hold end
   const { data } = await shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
   expect(data.status).toBe('promoted');
   expect(message?.payload).toEqual({
-    title: 'It is your turn!',
-    body: 'Night owl lamp\nPay before {time}.',
+    title: 'It is your turn',
+    body: 'Night owl lamp\nPay before {time}',
     pay_before: data.pay_before,
     url: `/sale/${product}?lang=en#turn`,
     lang: 'en',
@@ -165,7 +165,7 @@ test('a user who needs more units than can become free is notified, and the line
   expect(message?.payload).toMatchObject({ title: 'Your place in line has ended', pay_before: null });
   expect((await behind.shopper.queueStatus()).data.status).toBe('queued');
   await payments.release(second);
-  expect((await got(behind.browser))[0]?.payload).toMatchObject({ title: 'It is your turn!' });
+  expect((await got(behind.browser))[0]?.payload).toMatchObject({ title: 'It is your turn' });
   expect(pushService.of(browser)).toHaveLength(1);
 });
 

@@ -11,7 +11,7 @@ const service = await sharedService();
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;
-const CONTROLS = ['second', 'continue', 'notify-option'];
+const CONTROLS = ['other', 'continue', 'second'];
 
 async function openInFrontOfLine() {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
@@ -27,10 +27,10 @@ async function openInFrontOfLine() {
     globalThis.eventTimeMs = performance.now();
     Object.defineProperty(Event.prototype, 'timeStamp', { get: () => eventTimeMs });
     // The controls that come take the place of the main button, with any layout of the page.
-    for (const one of document.querySelectorAll('.act, .others'))
+    for (const one of document.querySelectorAll('.act, #others'))
       Object.assign(one.style, { position: 'fixed', top: '100px', left: '20px', width: '300px', zIndex: 1 });
-    document.querySelector('.others').style.pointerEvents = 'none';
-    for (const one of document.querySelectorAll('.others > *')) one.style.pointerEvents = 'auto';
+    document.querySelector('#others').style.pointerEvents = 'none';
+    for (const one of document.querySelectorAll('#others > button')) one.style.pointerEvents = 'auto';
     globalThis.presses = [];
     document.getElementById('stage').addEventListener('click', (event) => {
       presses.push(event.target.closest('button, label').id || 'label');
@@ -39,7 +39,7 @@ async function openInFrontOfLine() {
   return page;
 }
 const isInLine = (page: Page) =>
-  until('the shopper is in line', async () => (await page.locator('#headline').textContent()) === 'You are in line');
+  until('the shopper is in line', async () => (await page.locator('#headline').textContent()) === 'Your place in line');
 const pressesOf = (page: Page) => page.evaluate<string[]>('presses');
 
 /** A point of the main button that belongs to another control once the shopper is in line. */
