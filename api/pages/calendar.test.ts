@@ -12,7 +12,7 @@ const sale = {
   sold_out: false,
 } as const;
 const fileOf = (branding: object) =>
-  calendarFile({ sale, branding, timeZone: 'UTC', version: '' }, 'https://shop.example/sale/p');
+  calendarFile({ sale, branding, timeZone: 'UTC', perUserLimit: 1, version: '' }, 'https://shop.example/sale/p');
 
 test('has the start of the sale, its name and its page', () => {
   const lines = fileOf({}).split('\r\n');

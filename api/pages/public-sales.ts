@@ -33,8 +33,14 @@ export const publicSale = z.object({
 });
 export type PublicSale = z.infer<typeof publicSale>;
 
-/** `version`: of everything but the time. */
-export type FoundSale = { sale: PublicSale; branding: Branding; timeZone: string; version: string };
+/** `version`: of everything but the time. `perUserLimit`: null = unknown. */
+export type FoundSale = {
+  sale: PublicSale;
+  branding: Branding;
+  timeZone: string;
+  perUserLimit: number | null;
+  version: string;
+};
 
 export type PublicSalesDeps = { sales: Pick<Sales, 'of' | 'stock' | 'map'>; terms: TermsCache; clock: RedisClock };
 
@@ -81,6 +87,7 @@ export class PublicSales {
       sale: { ...rest, server_time },
       branding: known?.branding ?? {},
       timeZone: known?.timeZone ?? 'UTC',
+      perUserLimit: known?.perUserLimit ?? null,
       version,
     };
   }

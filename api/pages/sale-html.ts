@@ -58,6 +58,10 @@ export function saleHtml(template: string, contents: PageContents): string {
     act: words.button?.label ?? '',
     sound: texts.sound,
     languages: texts.languages,
+    noneFree: texts.noneFree,
+    limit: found?.perUserLimit
+      ? fill(texts.perPerson, { count: new Intl.NumberFormat(language).format(found.perUserLimit) })
+      : '',
     noScript: texts.noScript,
     continueElsewhere: texts.continueElsewhere,
   };
@@ -72,7 +76,8 @@ export function saleHtml(template: string, contents: PageContents): string {
       : '',
     noAct: words.button ? '' : 'hidden',
     steps: found && found.sale.status !== 'ended' ? steps(found, texts, language) : '',
-    languageLinks: languageLinks(languages, language),
+    languageOptions: languageOptions(languages, language),
+    noStock: found?.sale.sold_out && found.sale.status === 'open' ? '' : 'hidden',
     legal: legal(branding, texts),
     manifest: found && contents.pushKey ? manifest(contents.product, language, branding) : '',
     calendar: found?.sale.status === 'scheduled' ? calendarLink(contents.product, texts) : '',
@@ -129,13 +134,16 @@ function colours({ accent }: Branding): string {
   return `<style>:root{--fill:${accent};--on-fill:${inkOn(accent)};${of(CARD_GROUNDS.light)}}${dark}</style>`;
 }
 
+/** A door, as in the picture of a page without one. */
+const MARK =
+  '<svg width="18" height="22" viewBox="0 0 20 24" aria-hidden="true"><path class="wall" d="M1 23V10a9 9 0 0 1 18 0v13z"/><path class="light" d="M6 23V11a4 4 0 0 1 8 0v12z"/></svg>';
+
 function shop({ logo_url, shop_name, shop_url }: Branding, texts: Texts): string {
-  const name = shop_name ?? (shop_url ? texts.toShop : '');
-  if (!logo_url && !name) return '';
+  const name = shop_name ?? (shop_url ? texts.toShop : texts.flashSale);
   const inside = logo_url
     ? `<img class="logo" src="${escapeHtml(logo_url)}" alt="${escapeHtml(name)}">`
-    : escapeHtml(name);
-  return `<header id="shop">${shop_url ? `<a href="${escapeHtml(shop_url)}">${inside}</a>` : inside}</header>`;
+    : `${shop_name ? '' : MARK}${escapeHtml(name)}`;
+  return shop_url ? `<a href="${escapeHtml(shop_url)}">${inside}</a>` : `<span>${inside}</span>`;
 }
 
 /** The picture, or a door in the colour of the brand. */
@@ -151,7 +159,7 @@ function price({ price: amount, currency }: Branding, language: string): string 
   // People write some currencies without the digits that ISO 4217 has, such as rupiah.
   const exact = Number.isInteger(value) ? {} : { minimumFractionDigits: digits };
   const text = new Intl.NumberFormat(language, { style: 'currency', currency, ...exact }).format(value);
-  return `<p class="price">${escapeHtml(text)}</p>`;
+  return `<span class="price">${escapeHtml(text)}</span>`;
 }
 
 function steps({ sale }: FoundSale, texts: Texts, language: string): string {
@@ -182,13 +190,13 @@ function manifest(product: string, language: string, { logo_url }: Branding): st
   return `<link rel="manifest" href="${escapeHtml(href)}">${icon}`;
 }
 
-function languageLinks(languages: PageLanguages, current: string): string {
+function languageOptions(languages: PageLanguages, current: string): string {
   return [...languages]
     .map(([tag, { name }]) => {
-      const mark = tag === current ? ' aria-current="true"' : '';
-      return `<a href="?lang=${tag}" lang="${tag}" hreflang="${tag}"${mark}>${escapeHtml(name)}</a>`;
+      const mark = tag === current ? ' selected' : '';
+      return `<option value="${tag}" lang="${tag}"${mark}>${escapeHtml(name)}</option>`;
     })
-    .join(' ');
+    .join('');
 }
 
 /** Its script hides it when the sale opens. */

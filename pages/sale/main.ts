@@ -2,7 +2,7 @@ import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { fill } from '../../shared/sale-page/texts.js';
 import { solveChallenge } from './challenge.js';
 import { Notifications } from './notifications.js';
-import { numberText, page, texts, timeText } from './page-data.js';
+import { language, numberText, page, texts, timeText } from './page-data.js';
 import { namedUser, remembered } from './remembered.js';
 import { ignoreSecondClicks } from './second-click.js';
 import { Signals } from './signals.js';
@@ -44,6 +44,7 @@ const state: PageState = {
   trying: false,
   refusal: null,
   quietMs: null,
+  lookedMs: null,
   retry: null,
   connection: null,
   firstPlace: 1,
@@ -57,6 +58,7 @@ const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;
 let checkAtMs = 0;
 let lookSoon = 0;
+let lookedAtMs = 0;
 let refusedAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
@@ -100,7 +102,7 @@ lookAgainLater();
 function setUp(): void {
   sound.checked = remembered.getItem('doorbuster|sound') !== 'off';
   sound.addEventListener('change', () => turnSound(sound.checked));
-  keepAddressInLinks();
+  chooseLanguage();
   ignoreSecondClicks(element('stage'));
   element('act').addEventListener('click', () => {
     if (element('act').getAttribute('aria-disabled') !== 'true') buy();
@@ -118,14 +120,17 @@ function setUp(): void {
   });
 }
 
-/** The links to other languages keep the other parameters of the address. */
-function keepAddressInLinks(): void {
-  for (const link of document.querySelectorAll<HTMLAnchorElement>('#languages a')) {
+/** The page in another language keeps the other parameters of its address. */
+function chooseLanguage(): void {
+  const choice = element('language') as HTMLSelectElement;
+  // Browsers keep a choice over a reload.
+  choice.value = language;
+  choice.addEventListener('change', () => {
     const there = new URL(address);
-    there.searchParams.set('lang', link.hreflang);
+    there.searchParams.set('lang', choice.value);
     there.hash = '';
-    link.href = there.href;
-  }
+    location.assign(there.href);
+  });
 }
 
 async function buy(): Promise<void> {
@@ -287,6 +292,7 @@ async function lookAtSale(fresh = false): Promise<void> {
     const before = state.campaign?.status;
     const campaign = await sale.campaign(fresh);
     state.campaign = campaign;
+    lookedAtMs = Date.now();
     const unitIsFree = state.refusal === 'sold_out' && campaign.sold_out === false;
     const isNewer = Date.parse(campaign.server_time) > refusedAtMs;
     if ((before !== campaign.status || (unitIsFree && isNewer)) && !state.trying) state.refusal = null;
@@ -381,6 +387,7 @@ function show(): void {
   state.quietMs = sale.connection && sale.heardAtMs ? Date.now() - sale.heardAtMs : null;
   state.units = sale.transfer?.qty ?? null;
   state.alert = alertOf();
+  state.lookedMs = lookedAtMs ? Date.now() - lookedAtMs : null;
   const view = viewOf(state, nowMs, words);
   shown = view;
   const mine = isFollowed(state.standing);

@@ -22,6 +22,7 @@ export function showView(view: View, productId: string, nowMs: number): void {
   element('detail').hidden = Boolean(view.trouble || view.connection);
   element('connection').classList.toggle('unseen', Boolean(view.trouble));
   element('stage').dataset.mood = view.mood;
+  element('stock').hidden = !view.noneFree;
   showFigure(view, nowMs);
   write('reference-label', view.order ? texts.order : texts.sale);
   write('reference-id', view.order ?? productId);
@@ -35,7 +36,9 @@ export function showView(view: View, productId: string, nowMs: number): void {
 }
 
 /** Marks the step of the shopper, and those before it as done. */
-function showSteps({ step }: View): void {
+function showSteps({ step, isOver }: View): void {
+  const title = document.getElementById('steps-title');
+  if (title) writeInto(title, isOver ? texts.pastSteps : texts.nextSteps);
   const steps = [...document.querySelectorAll<HTMLElement>('#steps li')];
   const now = steps.findIndex(({ dataset }) => dataset.step === step);
   for (const [i, one] of steps.entries()) {

@@ -41,6 +41,7 @@ const lookState: PageState = {
   trying: false,
   refusal: null,
   quietMs: null,
+  lookedMs: null,
   retry: null,
   connection: null,
   firstPlace: 1,
@@ -178,6 +179,21 @@ test('shows how old the standing is, and that no news arrived for ten seconds', 
   expect(at(22_000, slow)[1]).toBe(fill(texts.silent, { seconds: 20 }));
   expect(at(60_000, { connection: 'offline' })[1]).toBe(texts.offline);
   expect(look({ connection: 'offline' }).connection).toBe(texts.offlineNow);
+});
+
+test('shows how old the data of the sale are, while no standing is followed', () => {
+  const updated = (state: Partial<PageState>) => look({ lookedMs: 14_900, ...state }).updated;
+  expect([updated({}), updated({ standing: { ...standing, status: 'not_queued' } })]).toEqual([
+    ...['Updated 14 s ago', 'Updated 14 s ago'],
+  ]);
+  expect(updated({ standing: { ...standing, status: 'redeemed' } })).toBe('');
+  expect([updated({ trying: true }), updated({ lookedMs: null })]).toEqual(['', '']);
+});
+
+test('says that no unit is free only where it knows', () => {
+  const noneFree = (state: Partial<PageState>) => look(state).noneFree;
+  expect([noneFree({}), noneFree({ campaign: { ...campaign, sold_out: true } })]).toEqual([false, true]);
+  expect([noneFree({ standing }), noneFree({ standing: { ...standing, status: 'expired' } })]).toEqual([true, false]);
 });
 
 test('says the state in a word, draws it as a door, and marks the step of the shopper', () => {

@@ -14,6 +14,8 @@ export type PageState = {
   refusal: string | null;
   /** Milliseconds since the server last sent the standing; null = nothing is followed. */
   quietMs: number | null;
+  /** Milliseconds since the page last got the data of the sale; null = never. */
+  lookedMs: number | null;
   /** Code of the error after which the client retries. */
   retry: string | null;
   connection: Connection | null;
@@ -67,6 +69,10 @@ export type View = {
   hint: string;
   /** How old the shown standing is. */
   updated: string;
+  /** Whether nothing can be bought any more. */
+  isOver: boolean;
+  /** Whether it is known that no unit is free. */
+  noneFree: boolean;
   trouble: string;
   connection: string;
 };
@@ -108,6 +114,8 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     startsLater: false,
     hint: '',
     updated: '',
+    isOver: false,
+    noneFree: false,
     trouble: troubleText(state, texts),
     connection: connectionText(state, texts) || state.notice,
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
@@ -116,6 +124,7 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
   // What has ended is the same without a connection.
   if (isSilent(state) || (state.connection === 'offline' && quietMs !== null)) showSilence(view, texts);
   const isOver = view.mood === 'off' && !view.button?.enabled;
+  view.isOver = isOver;
   if (view.step === 'buy' && (view.mood === 'off' || view.startsLater) && !isJoinable(view)) view.step = 'none';
   const shop = state.campaign?.branding?.shop_url;
   if (isOver && typeof shop === 'string') {
@@ -123,11 +132,22 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     view.button = null;
     view.other = null;
   }
-  if (quietMs !== null && !isSilent(state)) view.updated = fill(texts.updated, { seconds: Math.floor(quietMs / 1000) });
+  const ageMs = ageOf(state);
+  if (ageMs !== null) view.updated = fill(texts.updated, { seconds: Math.floor(ageMs / 1000) });
+  const { campaign, standing } = state;
+  view.noneFree = standing?.status === 'queued' || (campaign?.sold_out === true && phaseOf(campaign, nowMs) === 'open');
   view.title ||= view.headline;
   const hasNumber = view.place || view.reserved || view.clock;
   if (!hasNumber && view.rows.length === 0) view.rows = factsOf(state, nowMs, words);
   return view;
+}
+
+/** The age of what is shown: of the standing that is followed, or of the data of the sale; null = nothing to say. */
+function ageOf(state: PageState): number | null {
+  const { standing, quietMs, lookedMs, trying } = state;
+  if (quietMs !== null) return isSilent(state) ? null : quietMs;
+  const isFollowed = standing !== null && standing.status !== 'not_queued';
+  return isFollowed || trying ? null : lookedMs;
 }
 
 /** The last known state is shown, but not as the present one. */

@@ -29,6 +29,7 @@ export const en = {
   endsIn: 'Ends in',
   endsAt: 'Ends {time}',
   nextSteps: 'What happens next',
+  pastSteps: 'How this sale worked',
   stepBuy: 'Press the button once. You get one, or a place in line.',
   stepBuyNoLine: 'Press the button once. Units go to the first who press.',
   stepWait: 'In line, keep the page open. When it is your turn, you get one automatically.',
@@ -123,6 +124,9 @@ export const en = {
   continueElsewhere: 'Switch device',
   linkCopied: 'The link is copied. It is for you alone: who opens it can pay or leave the line.',
   languages: 'Language',
+  flashSale: 'Flash sale',
+  perPerson: '{count} per person',
+  noneFree: 'None free',
   moved: 'Place {position} of {size}',
   minute: '{seconds} seconds left',
   problems: {

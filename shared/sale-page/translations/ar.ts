@@ -30,6 +30,7 @@ export const ar: Texts = {
   endsIn: 'تنتهي خلال',
   endsAt: 'ينتهي {time}',
   nextSteps: 'الخطوات التالية',
+  pastSteps: 'كيف سار البيع',
   stepBuy: 'اضغط الزر مرة واحدة. تحصل على قطعة أو على مكان في الطابور.',
   stepBuyNoLine: 'اضغط الزر مرة واحدة. القطع لمن يضغط أولًا.',
   stepWait: 'في الطابور اترك هذه الصفحة مفتوحة. عندما يحين دورك تحصل على قطعة تلقائيًا.',
@@ -123,6 +124,9 @@ export const ar: Texts = {
   continueElsewhere: 'جهاز آخر',
   linkCopied: 'نُسخ الرابط. إنه لك وحدك: من يفتحه يمكنه الدفع أو مغادرة الطابور.',
   languages: 'اللغة',
+  flashSale: 'تخفيضات خاطفة',
+  perPerson: '{count} لكل شخص',
+  noneFree: 'لا كمية متاحة',
   moved: 'المكان {position} من {size}',
   minute: 'بقيت {seconds} ثانية',
   problems: {

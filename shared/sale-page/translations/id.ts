@@ -30,6 +30,7 @@ export const id: Texts = {
   endsIn: 'Berakhir dalam',
   endsAt: 'Berakhir {time}',
   nextSteps: 'Langkah berikutnya',
+  pastSteps: 'Cara promo ini berjalan',
   stepBuy: 'Tekan tombol sekali. Anda mendapat satu, atau tempat di antrean.',
   stepBuyNoLine: 'Tekan tombol sekali. Yang menekan lebih dulu mendapat barangnya.',
   stepWait: 'Di antrean, biarkan halaman ini terbuka. Saat giliran Anda, Anda mendapat satu secara otomatis.',
@@ -124,6 +125,9 @@ export const id: Texts = {
   continueElsewhere: 'Ganti perangkat',
   linkCopied: 'Tautan disalin. Tautan ini hanya untuk Anda: yang membukanya bisa membayar atau keluar dari antrean.',
   languages: 'Bahasa',
+  flashSale: 'Flash sale',
+  perPerson: '{count} per orang',
+  noneFree: 'Tidak ada yang tersedia',
   moved: 'Nomor {position} dari {size}',
   minute: 'Sisa {seconds} detik',
   problems: {

@@ -30,6 +30,7 @@ export const zh: Texts = {
   endsIn: '距离结束',
   endsAt: '{time} 结束',
   nextSteps: '接下来的步骤',
+  pastSteps: '本次抢购流程',
   stepBuy: '按一次按钮:直接抢到,或进入排队。',
   stepBuyNoLine: '按一次按钮,先按先得。',
   stepWait: '排队时请保持本页打开,轮到您时会自动为您保留一份。',
@@ -123,6 +124,9 @@ export const zh: Texts = {
   continueElsewhere: '换设备',
   linkCopied: '链接已复制,仅供您本人使用:打开它的人可以付款或退出排队。',
   languages: '语言',
+  flashSale: '限时抢购',
+  perPerson: '每人限购 {count} 件',
+  noneFree: '暂无余量',
   moved: '第 {position} 位,共 {size} 人',
   minute: '还剩 {seconds} 秒',
   problems: {
