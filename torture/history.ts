@@ -72,8 +72,8 @@ export type Event = { type: 'event'; at: number } & (
   /** Connections of clients to an API process were cut. */
   | { what: 'cut'; api: string }
   /**
-   * Redis lost entries: all of them, those after a snapshot, or those that a promoted replica lacks. `filling`: Postgres
-   * was set back while Redis was out of service, so what Redis had not yet been filled with is lost.
+   * Redis lost entries: all of them, those after a snapshot, or those that a promoted replica lacks. `filling`:
+   * Postgres was set back while Redis was out of service, so what Redis had not yet been filled with is lost.
    */
   | { what: 'redis-lost'; mode: 'empty' | 'snapshot' | 'promoted' | 'filling' }
   /** Processes stay connected to a primary that was replaced. */
