@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { readCampaign } from '../harness/audit.js';
@@ -20,6 +20,11 @@ const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;
+
+// Pages that stay open go on asking for the sale and counting seconds.
+afterEach(async () => {
+  await Promise.all((browser?.contexts() ?? []).map((context) => context.close()));
+});
 
 const BUY = 'Get one now';
 const addressOf = (product: string, query = '') => `${service.url}/sale/${product}${query}`;
