@@ -19,6 +19,11 @@ const RUNS = 6;
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 
 const { any, run } = stepsWith({});
+/** How many of the lost entries a worker had persisted. Without one there is no gap. */
+const persisted = fc.oneof(
+  { weight: 5, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 1, arbitrary: fc.constant(0) },
+);
 const steps = fc.array(any, { minLength: 3, maxLength: 25, size: 'max' });
 
 /** The rows of a campaign, without times and what only entries have. */
@@ -49,16 +54,16 @@ test('the repair of a random sale writes the rows that were lost, and a worker t
     opening,
     steps,
     steps,
-    fc.nat(60),
+    persisted,
     steps,
-    async (terms, before, lost, persisted, later) => {
+    async (terms, before, lost, upTo, later) => {
       const campaign = await store.openCampaign(terms);
       await run(campaign, before);
       await store.persist();
       const backup = await takeBackup(store.sql);
       await run(campaign, lost);
       const entries = await campaign.entries();
-      const last = entries[Math.min(persisted, entries.length) - 1];
+      const last = entries[Math.min(upTo, entries.length) - 1];
       if (last) await one.upTo(last.journalId);
       const truth = await rowsOf(campaign);
       const position = await store.cursor.read();
@@ -74,5 +79,5 @@ test('the repair of a random sale writes the rows that were lost, and a worker t
     },
   );
   await fc.assert(property, { numRuns: RUNS, endOnFailure: true });
-  expect(gaps).toBeGreaterThan(RUNS / 2);
+  expect(gaps).toBeGreaterThan(0);
 });
