@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { OrderId, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import type { FurtherPayment } from '../projection/projection.js';
 import { keys } from '../redis/keys.js';
 
 /** A reservation, or the future reservation of a place in line. */
@@ -9,12 +10,15 @@ export type Named = { reservation: string; user: string; order: string };
 /** The references of the payments of these reservations; for each reservation, the oldest first. */
 export async function paymentsInRedis(
   redis: Redis,
-  product: ProductId,
+  { no, product }: { no: number; product: ProductId },
   reservations: readonly string[],
-): Promise<ReadonlyMap<string, readonly string[]>> {
-  if (reservations.length === 0) return new Map();
+  atMs: number,
+): Promise<FurtherPayment[]> {
+  if (reservations.length === 0) return [];
   const texts = await engine(() => redis.hmget(keys.payments(product), ...reservations));
-  return new Map(reservations.map((id, i) => [id, JSON.parse(texts[i] ?? '[]') as string[]]));
+  return reservations.flatMap((reservation, i) =>
+    (JSON.parse(texts[i] ?? '[]') as string[]).map((payment) => ({ no, reservation, payment, atMs })),
+  );
 }
 
 /**

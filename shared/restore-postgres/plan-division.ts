@@ -1,14 +1,14 @@
 import type { ProductId } from '../domain/ids.js';
 import type { Transit } from '../postgres/campaign-buckets.js';
 import type { BucketCopy, CampaignCopy } from '../sale/sale-copy.js';
+import type { Backlog } from './backlog.js';
 import type { CampaignFindings } from './findings.js';
-import { differ, findingsOf, type Need, needOf } from './need.js';
-import { BucketsDiffer } from './refusals.js';
+import { differ, findingsOf, type Need, needOf } from './plan-campaign.js';
 import type { BucketRow, LostTransfer } from './restored-buckets.js';
 import type { CampaignRow } from './restored-campaigns.js';
 
-/** A bucket as it was at the position of its shard. */
-export type PicturedBucket = { copy: CampaignCopy; part: BucketCopy; shard: number };
+/** A bucket at the moment of the picture of its shard. `backlog`: null = the shard has a new history without entries */
+export type PicturedBucket = { copy: CampaignCopy; part: BucketCopy; shard: number; backlog: Backlog | null };
 
 /** What Redis and Postgres have of a divided campaign. `transit`: the transfers on their way by Postgres. */
 export type DividedState = {
@@ -34,9 +34,14 @@ export type DivisionPlan = {
   left: LostTransfer[];
   arrived: Transit[];
   findings: CampaignFindings;
-  /** Bucket → transfers of it that Postgres lacks. */
+  /** Bucket → transfers of it that neither Postgres nor the journal has. */
   transfers: Map<number, NonNullable<CampaignFindings['transfers']>>;
 };
+
+/** The buckets of a campaign contradict each other or Postgres, so that its units cannot be determined. */
+export class BucketsDiffer extends Error {
+  override readonly name = 'BucketsDiffer';
+}
 
 /**
  * Plans the rows that a divided campaign needs besides those of its reservations. Its units are those of its buckets
@@ -64,7 +69,7 @@ export function planDivision(state: DividedState): DivisionPlan {
   const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
   const need = needOf({ ...home.copy, version: newest.version, total, codes }, row && { ...row, refused: 0 });
   const plan = { state, newest, home, need, total, totals, left, arrived };
-  return { ...plan, findings: findingsOf(newest, row, need), transfers: transfersFound(plan) };
+  return { ...plan, findings: findingsOfDivision(plan), transfers: transfersFound(plan, byNumber) };
 }
 
 /** @throws BucketsDiffer */
@@ -110,13 +115,36 @@ function totalOf(copy: CampaignCopy | null, row: BucketRow | null): number | nul
 
 type Planned = Omit<DivisionPlan, 'findings' | 'transfers'>;
 
-function transfersFound({ state, left, arrived }: Planned): DivisionPlan['transfers'] {
+function findingsOfDivision({ state, newest, home, need, total }: Planned): CampaignFindings {
+  const { row } = state;
+  const no = home.copy.no;
+  const restocked = home.backlog?.unitsAdded(no) ?? 0;
+  return {
+    ...findingsOf(newest, row, need),
+    status: home.backlog?.hasStatus(no) ? null : need.status,
+    total: need.total && Number(total) - restocked === row?.total ? null : need.total,
+  };
+}
+
+/** Counts the transfers by the bucket that gave them, without those that the journal has. */
+function transfersFound(
+  { state, left, arrived }: Planned,
+  byNumber: ReadonlyMap<number, PicturedBucket>,
+): DivisionPlan['transfers'] {
   const found: DivisionPlan['transfers'] = new Map();
-  for (const { part } of state.buckets) {
-    const given = left.filter(({ from }) => from === part.bucket);
-    const units = given.reduce((sum, one) => sum + one.units, 0);
-    const ended = arrived.filter(({ from }) => from === part.bucket);
-    found.set(part.bucket, { left: given.length, units, arrived: ended.length });
+  const of = (bucket: number) => {
+    const counted = found.get(bucket) ?? { left: 0, units: 0, arrived: 0 };
+    found.set(bucket, counted);
+    return counted;
+  };
+  const no = byNumber.get(0)?.copy.no ?? 0;
+  for (const { bucket } of state.buckets.map(({ part }) => part)) of(bucket);
+  for (const { from, out, units } of left) {
+    if (byNumber.get(from)?.backlog?.hasLeft(no, out)) continue;
+    of(from).left += 1;
+    of(from).units += units;
   }
+  for (const { from, to, out } of arrived)
+    if (!byNumber.get(to)?.backlog?.hasArrived(no, from, out)) of(from).arrived += 1;
   return found;
 }
