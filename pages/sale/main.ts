@@ -7,7 +7,7 @@ import { namedUser, remembered } from './remembered.js';
 import { ignoreSecondClicks } from './second-click.js';
 import { Signals } from './signals.js';
 import { element, showView, write } from './stage.js';
-import { type PageState, type View, viewOf } from './view.js';
+import { OPENED, type PageState, type View, viewOf } from './view.js';
 import { continueLink, readVisitor } from './visitor.js';
 
 const TICK_MS = 250;
@@ -37,22 +37,7 @@ const words = {
 };
 const signals = new Signals();
 
-const state: PageState = {
-  campaign: null,
-  standing: null,
-  holdsTicket: false,
-  trying: false,
-  refusal: null,
-  quietMs: null,
-  lookedMs: null,
-  retry: null,
-  connection: null,
-  firstPlace: 1,
-  forwarding: false,
-  alert: { by: 'sound', on: false },
-  units: null,
-  notice: '',
-};
+const state: PageState = { ...OPENED };
 /** Pages to pay that were opened, so that a return to this page does not open them again. */
 const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { CampaignView, Standing } from '../../client/types.js';
 import { acceptedLanguages, LANGUAGES, languageOf, withTexts } from '../../shared/sale-page/languages.js';
 import { fill, problemText } from '../../shared/sale-page/texts.js';
-import { type PageState, viewOf } from './view.js';
+import { OPENED, type PageState, viewOf } from './view.js';
 
 const NOW = Date.parse('2026-11-11T12:00:00Z');
 const words = {
@@ -34,23 +34,8 @@ const standing: Standing = {
   order_id: null,
   pay_before: null,
 };
-const lookState: PageState = {
-  campaign,
-  standing: null,
-  holdsTicket: true,
-  trying: false,
-  refusal: null,
-  quietMs: null,
-  lookedMs: null,
-  retry: null,
-  connection: null,
-  firstPlace: 1,
-  forwarding: false,
-  alert: { by: 'sound', on: false },
-  units: 1,
-  notice: '',
-};
-const look = (state: Partial<PageState>) => viewOf({ ...lookState, ...state }, NOW, words);
+const opened: PageState = { ...OPENED, campaign, holdsTicket: true, units: 1 };
+const look = (state: Partial<PageState>) => viewOf({ ...opened, ...state }, NOW, words);
 
 test('opens and ends a sale by the clock, whatever the last response was', () => {
   const before = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:01Z' } });
@@ -272,7 +257,7 @@ test('shows an amount only if the page knows it, and how much of the time to pay
     checkout_url: 'https://a.example',
   };
   const at = (units: number | null, price: string | null) =>
-    viewOf({ ...lookState, standing: mine, units, campaign: { ...campaign, hold_seconds: 600 } }, NOW, {
+    viewOf({ ...opened, standing: mine, units, campaign: { ...campaign, hold_seconds: 600 } }, NOW, {
       ...words,
       price,
     });

@@ -31,6 +31,24 @@ export type PageState = {
   notice: string;
 };
 
+/** What a page knows when it opens. */
+export const OPENED: PageState = {
+  campaign: null,
+  standing: null,
+  holdsTicket: false,
+  trying: false,
+  refusal: null,
+  quietMs: null,
+  lookedMs: null,
+  retry: null,
+  connection: null,
+  firstPlace: 1,
+  forwarding: false,
+  alert: { by: 'sound', on: false },
+  units: null,
+  notice: '',
+};
+
 /** What a button does. `check` requests the state at once; `alert` turns the announcement of the turn on or off. */
 export type Action = 'buy' | 'leave' | 'release' | 'copy' | 'check' | 'alert';
 /** The steps that the server renders. */
