@@ -33,11 +33,11 @@ test('clocks of the API and the worker that jump by hours end no promise early a
   const long = await stage.openCampaign({ total_limit: 1_000_000 });
   // One user a second: the line lasts longer than the test on any machine.
   const short = await stage.openCampaign({ total_limit: 1, hold_seconds: 1 });
-  const holders = stage.crowd(short, 100);
+  const holders = stage.crowd(short, 50);
   holders.start();
   await until('people wait for the short holds', () => holders.queued.length >= 200);
   await holders.finish();
-  const crowd = stage.crowd(long, 300);
+  const crowd = stage.crowd(long, 100);
   crowd.start();
   for (const movedMs of [3 * HOUR_MS, 0, -3 * HOUR_MS, 0]) {
     const sold = crowd.completed.length;

@@ -35,7 +35,7 @@ const expired = async (product: string) => {
 test('a worker that is killed with the active job is replaced by another', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   await stage.startWorker();
-  const crowd = stage.crowd(product, 200);
+  const crowd = stage.crowd(product, 50);
   crowd.start();
   for (let round = 0; round < 3; round += 1) {
     const active = async () => (await queueOf('persist').getJobs(['active']))[0]?.processedBy;
@@ -58,9 +58,9 @@ test('a worker that is killed with the active job is replaced by another', async
 test('queues that are emptied again and again under load lose nothing', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const short = await stage.openCampaign({ total_limit: 1, hold_seconds: 1 });
-  const holders = stage.crowd(short, 50);
+  const holders = stage.crowd(short, 20);
   holders.start();
-  const crowd = stage.crowd(product, 200);
+  const crowd = stage.crowd(product, 50);
   crowd.start();
   for (let round = 0; round < 10; round += 1) {
     const sold = crowd.completed.length;
@@ -165,11 +165,11 @@ test('a queue whose jobs never end holds nothing up', async () => {
     return jobs.every(([job]) => job?.processedBy === 'a defect');
   });
   await stage.startWorker();
-  const crowd = stage.crowd(product, 300);
+  const crowd = stage.crowd(product, 100);
   crowd.start();
   const holders = stage.crowd(short, 20);
   holders.start();
-  await until('people buy', () => crowd.completed.length >= 2_000);
+  await until('people buy', () => crowd.completed.length >= 500);
   await holders.finish();
   await crowd.finish();
   await until('everything is written', async () => (await backlog()) === 0);

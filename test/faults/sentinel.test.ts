@@ -36,7 +36,7 @@ async function expectServiceOnAnother(crowd: Crowd, old: number): Promise<void> 
 
 async function startCrowd(): Promise<Crowd> {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
-  const crowd = stage.crowd(product, 200);
+  const crowd = stage.crowd(product, 60);
   crowd.start();
   await until('the sale runs', () => crowd.completed.length >= 100);
   return crowd;

@@ -61,7 +61,7 @@ test('one of two workers frozen in its transaction holds up nobody for long, and
     $$ begin perform pg_advisory_xact_lock(42); return null; end $$`);
   await stage.query('create trigger hold_up after insert on redemptions for each statement execute function hold_up()');
   await holder.query('select pg_advisory_lock(42)');
-  const crowd = stage.crowd(product, 200);
+  const crowd = stage.crowd(product, 60);
   crowd.start();
   await workerWaitsForALock();
   const frozen = stage.workers.at(-1)!;
@@ -95,7 +95,7 @@ test('killed between the commit and the event stream: every event is told once a
   await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0);
   await holder.query('begin');
   await holder.query('select * from journal_cursor for update');
-  const crowd = stage.crowd(product, 200);
+  const crowd = stage.crowd(product, 60);
   crowd.start();
   await until('people have bought', () => crowd.completed.length >= 50);
   await workerWaitsForALock();
