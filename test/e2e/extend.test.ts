@@ -6,7 +6,7 @@ import { startService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { untilWhole } from '../harness/verdict.js';
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -46,7 +46,7 @@ test('a service extends the time to pay once, by id or order; the shopper, the r
   });
   expect([row.pay_before.toISOString(), row.events]).toEqual([later(due, 120), [later(due, 120)]]);
   expect((await payments.confirm(id, 'pay-1')).status).toBe(200);
-  await until('Postgres has everything', async () => (await ledger(service.env, product)).code === 0);
+  await untilWhole(service.env, product);
 });
 
 test('nothing is extended that is paid, released or not allowed', async () => {

@@ -6,7 +6,7 @@ import { FakeStripe, PROVIDER_ENV, sendMidtrans, sendSigned } from '../harness/p
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { untilWhole } from '../harness/verdict.js';
 
 const service = await startService(PROVIDER_ENV);
 const operator = new Operator(service.url);
@@ -43,7 +43,7 @@ const eventsOf = async (id: string, type: string) => {
 };
 /** The ledger finds no difference, and units by state are these. */
 async function expectUnits(product: string, units: Record<string, number>): Promise<void> {
-  await until('Postgres has everything', async () => (await ledger(service.env, product)).code === 0);
+  await untilWhole(service.env, product);
   expect(await operator.stats(product)).toMatchObject(units);
 }
 

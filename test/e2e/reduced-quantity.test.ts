@@ -4,7 +4,7 @@ import { type Answer, Operator, PaymentService, type Shopper, send } from '../ha
 import { SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { untilWhole } from '../harness/verdict.js';
 
 /** A reservation gives back a part of its units and keeps the others. */
 const service = await startService();
@@ -39,7 +39,7 @@ const eventsOf = async (id: string): Promise<string[]> => {
   return rows.map(({ type, qty }) => `${String(type).split('.').at(-2)} ${qty}`);
 };
 async function expectWhole(product: string): Promise<void> {
-  await until('Postgres has everything', async () => (await ledger(service.env, product)).code === 0);
+  await untilWhole(service.env, product);
 }
 
 test('the holder and a service give back units, which go to the line; a repetition gives back none', async () => {

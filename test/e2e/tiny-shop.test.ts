@@ -9,7 +9,7 @@ import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-prov
 import { ADMIN_SECRET, PAY_LINK_KEYS, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { ledger, untilWhole } from '../harness/verdict.js';
 
 const PRODUCT = 'tiny-shop';
 const service = await startService({ ...PROVIDER_ENV, WEBHOOK_ALLOW_PRIVATE: '1' });
@@ -102,5 +102,5 @@ it('refunds a payment that came too late', async () => {
   expect(stripe.outcomes.at(-1)).toBe('late');
   await until('the payment is refunded', () => stripe.refunds.includes(String(session?.payment_intent)));
   expect(await operator.stats(PRODUCT)).toMatchObject({ total: 100 });
-  await until('Postgres has everything', async () => (await ledger(service.env, PRODUCT)).code === 0);
+  await untilWhole(service.env, PRODUCT);
 });

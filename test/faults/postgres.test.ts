@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { FakeStripe, PROVIDER_ENV } from '../harness/payment-providers.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { untilWhole } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set(PROVIDER_ENV);
@@ -97,6 +97,5 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
   expect((await stripe.send(paidLate)).data).toEqual({ outcome: 'reacquired', repeated: false });
   expect(await statusOfLate()).toBe('redeemed');
-  for (const one of [product, over])
-    await until('the ledger is clean', async () => (await ledger(stage.env, one)).code === 0);
+  for (const one of [product, over]) await untilWhole(stage.env, one);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { ledger, untilWhole } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
@@ -62,7 +62,7 @@ for (const policy of ['return', 'burn'] as const) {
     await stage.startWorker();
     await stage.ready();
 
-    await until('the ledger is clean', async () => (await ledger(stage.env, product)).code === 0);
+    await untilWhole(stage.env, product);
     expect((await ledger(stage.env, product)).verdict).toMatchObject(CLEAN);
     const rows = new Map((await rowsOf(product)).map((row) => [row.user_id, row]));
     const burned = policy === 'burn';

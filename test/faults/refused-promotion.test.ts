@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { untilWhole } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set({}, { onServer: true });
@@ -16,7 +16,7 @@ async function refusePromotion() {
   const released = String((await first.checkout()).data.reservation_id);
   const held = String((await second.checkout()).data.reservation_id);
   expect((await user.checkout()).status).toBe(202);
-  await until('Postgres has all', async () => (await ledger(stage.env, product)).code === 0);
+  await untilWhole(stage.env, product);
   await stage.workers.at(-1)?.stop();
   expect((await payments.release(released)).status).toBe(200);
   expect((await user.queueStatus()).data.status).toBe('promoted');
@@ -63,6 +63,6 @@ test.each(Object.entries(repairs))(
     });
     expect((await operator.stats(product)).waiting).toBe(0);
     expect(['queued', 'promoted']).not.toContain((await user.queueStatus()).data.status);
-    await until('the ledger finds nothing', async () => (await ledger(stage.env, product)).code === 0);
+    await untilWhole(stage.env, product);
   },
 );

@@ -2,23 +2,50 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import type pg from 'pg';
+import { readEngineUrls } from '../../shared/config/config.js';
 import { projectRoot } from '../../shared/config/project-root.js';
+import { compareEngines, exitCodeOf } from '../../shared/ledger/ledger.js';
 import type { Crowd } from './crowd.js';
 import { expectMinutesOfRows } from './minutes.js';
 import { until } from './until.js';
 import { promised } from './violation.js';
 
+type Ledger = { code: number; verdict: Record<string, any>; stderr: string };
+
+/**
+ * Compares as `npm run ledger` does, but in this process: a process for each of the many comparisons would take most of
+ * the time of some files.
+ */
+export async function ledger(env: NodeJS.ProcessEnv, product: string): Promise<Ledger> {
+  let stderr = '';
+  const warn = (reason: string) => {
+    stderr += `${reason}\n`;
+  };
+  try {
+    const verdict = await compareEngines(readEngineUrls(env), product, warn);
+    return { code: exitCodeOf(verdict), verdict, stderr };
+  } catch (error) {
+    stderr += error instanceof Error ? error.message : String(error);
+    return { code: 2, verdict: { stderr }, stderr };
+  }
+}
+
 /** Runs the ledger as an operator would. */
-export function ledger(
-  env: NodeJS.ProcessEnv,
-  product: string,
-): Promise<{ code: number; verdict: Record<string, any>; stderr: string }> {
+export function ledgerCommand(env: NodeJS.ProcessEnv, product: string): Promise<Ledger> {
   return new Promise((resolve) => {
     const main = join(projectRoot(), 'dist/shared/ledger/main.js');
     execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
       const code = error ? Number(error.code) : 0;
       resolve({ code, verdict: stdout ? JSON.parse(stdout) : { stderr }, stderr });
     });
+  });
+}
+
+/** Waits until Postgres has all entries of a campaign and the ledger finds no difference. */
+export function untilWhole(env: NodeJS.ProcessEnv, product: string): Promise<true> {
+  return until('Postgres has everything', async () => {
+    const { code, verdict } = await ledger(env, product);
+    return code === 0 && verdict.in_flight === 0;
   });
 }
 

@@ -23,7 +23,7 @@ import { connectToRedis } from '../harness/sale.js';
 import { ADMIN_SECRET, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { startStagePostgres } from '../harness/stage-postgres.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { ledgerCommand } from '../harness/verdict.js';
 
 const folder = await mkdtemp(join(tmpdir(), 'doorbuster-replica-'));
 atEnd('the folder', () => rm(folder, { recursive: true, force: true }));
@@ -147,7 +147,7 @@ test('operators read from the replica what was written before, and learn how com
   expect(await codes.text()).toContain('code,user_id');
   expect(await readsOfReplica()).toBeGreaterThanOrEqual(2);
 
-  const { code, verdict } = await ledger(env, product);
+  const { code, verdict } = await ledgerCommand(env, product);
   expect(code).toBe(0);
   expect(verdict).toMatchObject({ confirmed: 2, lost: 0, drift: 0, read_from: 'replica', as_of: cursor });
 });
@@ -157,7 +157,7 @@ test('the ledger finds nothing lost where a replica has stopped: it cannot know'
   await pause();
   await take('cid', 'dan', 'eve');
   const { DATABASE_READ_URL: _, ...plain } = env;
-  const stalled = await ledger({ ...plain, DATABASE_URL: replica.url }, product);
+  const stalled = await ledgerCommand({ ...plain, DATABASE_URL: replica.url }, product);
   expect(stalled).toMatchObject({ code: 2, verdict: {} });
   expect(stalled.stderr).toMatch(UNCOVERED);
   await resume();

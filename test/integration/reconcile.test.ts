@@ -7,7 +7,7 @@ import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { ledger, ledgerCommand } from '../harness/verdict.js';
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -68,7 +68,7 @@ test('a row that is gone from Postgres is written again from the promise in Redi
     redis: 'reserved',
     postgres: null,
   };
-  const said = await ledger(service.env, product);
+  const said = await ledgerCommand(service.env, product);
   expect([said.code, said.verdict.lost, said.verdict.differences[0]]).toEqual([1, 1, difference]);
   const result = await reconcile(product);
   expect(result.before).toMatchObject({ confirmed: 3, persisted: 2, lost: 1 });
@@ -340,7 +340,7 @@ test('the ledger finds nothing in the middle of a sale', async () => {
 });
 
 test('the ledger says when it cannot compare', async () => {
-  expect(await ledger(service.env, 'no-such-product')).toMatchObject({ code: 2, verdict: {} });
+  expect(await ledgerCommand(service.env, 'no-such-product')).toMatchObject({ code: 2, verdict: {} });
   const away = { ...service.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' };
-  expect((await ledger(away, 'no-such-product')).code).toBe(2);
+  expect((await ledgerCommand(away, 'no-such-product')).code).toBe(2);
 });
