@@ -1,9 +1,9 @@
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TestEnvironment } from 'jest-environment-node';
 import { endSharedService, sharedPids, takeSharedService } from './shared-service.mjs';
+import { asksToShare } from './sharing.mjs';
 
 /** The types of the package are those of its CommonJS variant. */
 const NodeEnvironment = /** @type {typeof import('jest-environment-node').default} */ (
@@ -13,7 +13,6 @@ const NodeEnvironment = /** @type {typeof import('jest-environment-node').defaul
 /** Processes write their log in the background, at most this much later. */
 const LOG_DELAY_MS = 500;
 
-const ASKS_TO_SHARE = /\bawait sharedService\(\)/;
 /** Other settings change the engines or what is in front of them, for each file. */
 const SHARED =
   process.env.DOORBUSTER_TEST_REDIS !== 'cluster' &&
@@ -45,10 +44,11 @@ export default class ExplainsFailures extends NodeEnvironment {
   /** @override */
   async setup() {
     await super.setup();
-    this.shares = SHARED && ASKS_TO_SHARE.test(await readFile(this.path, 'utf8'));
+    this.shares = SHARED && asksToShare(this.path);
     if (this.shares)
       /** @type {{ sharedService?: import('./shared-service.mjs').SharedService }} */ (this.global).sharedService =
         await takeSharedService();
+    else await endSharedService();
   }
 
   /** @param {{ name: string, test?: { name: string, errors: unknown[] }, hook?: { type: string } }} event */

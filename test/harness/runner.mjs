@@ -1,4 +1,5 @@
 import jestRunner from 'jest-runner';
+import { asksToShare } from './sharing.mjs';
 
 /** The types of the package are those of its CommonJS variant. */
 const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @type {unknown} */ (jestRunner));
@@ -13,7 +14,11 @@ const SLOW = [
 /** Slow files begin within this share of the run, so that none of them is left to run alone at the end. */
 const SLOW_WITHIN = 0.7;
 
-/** Spreads the slow files among the others: together they would start more processes than the machine has cores for. */
+/**
+ * Begins with the files that share a service, which ends with the first other file of its Jest process: one that runs
+ * without work takes a tenth of a core. Spreads the slow files among the others: together they would start more
+ * processes than the machine has cores for.
+ */
 export default class SpreadSlow extends TestRunner {
   /**
    * @override
@@ -21,9 +26,10 @@ export default class SpreadSlow extends TestRunner {
    */
   runTests(tests, watcher, options) {
     const isSlow = (/** @type {import('jest-runner').Test} */ { path }) => SLOW.some((slow) => slow.test(path));
-    const [slow, others] = [tests.filter(isSlow), tests.filter((test) => !isSlow(test))];
+    const sharing = tests.filter(({ path }) => asksToShare(path));
+    const [slow, others] = [tests.filter(isSlow), tests.filter((test) => !isSlow(test) && !sharing.includes(test))];
     const step = Math.floor((others.length * SLOW_WITHIN) / Math.max(1, slow.length));
     const ordered = slow.flatMap((test, i) => [test, ...others.slice(i * step, (i + 1) * step)]);
-    return super.runTests([...ordered, ...others.slice(slow.length * step)], watcher, options);
+    return super.runTests([...sharing, ...ordered, ...others.slice(slow.length * step)], watcher, options);
   }
 }
