@@ -176,8 +176,8 @@ it('takes the buckets of divided campaigns along, with their line, their codes a
     await change(shards);
     await release(6);
   }
+  for (const { crowd } of crowds) await crowd.finish();
   for (const { crowd, product } of crowds) {
-    await crowd.finish();
     await until('every unit is given', async () => (await new Operator(stage.url).stats(product)).held === 40);
     await stage.expectNothingLost(crowd, product);
     const passedOver = await stage.query(

@@ -50,11 +50,16 @@ export function untilWhole(env: NodeJS.ProcessEnv, product: string): Promise<tru
 }
 
 /** The verdict once Postgres has all entries, for tests that read the rows as well: the ledger waits for nothing. */
-export function verdictAtRest(env: NodeJS.ProcessEnv, product: string): Promise<Record<string, any>> {
-  return until('the journal is persisted', async () => {
-    const { verdict } = await ledger(env, product);
-    return verdict.in_flight === 0 && verdict;
-  });
+export async function verdictAtRest(env: NodeJS.ProcessEnv, product: string): Promise<Record<string, any>> {
+  let last: Ledger | null = null;
+  try {
+    return await until('the journal is persisted', async () => {
+      last = await ledger(env, product);
+      return last.verdict.in_flight === 0 && last.verdict;
+    });
+  } catch (error) {
+    throw new Error(`the last verdict: ${JSON.stringify(last)}`, { cause: error });
+  }
 }
 
 /**
