@@ -75,8 +75,13 @@ export class Operator {
 
   /** Creates a campaign under a name of its own and returns its product id. */
   async openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
-    const product = `sale-${randomUUID()}`;
-    const answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
+    let product = `sale-${randomUUID()}`;
+    let answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
+    // On a busy machine an engine may be away for a moment. Another product, since this one may have been created.
+    if (answer.body.code === 'temporarily_unavailable') {
+      product = `sale-${randomUUID()}`;
+      answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
+    }
     if (answer.status !== 201) throw new Error(`the campaign was not created: ${answer.text}`);
     return product;
   }
