@@ -572,6 +572,20 @@ describe('the rule on responses', () => {
     expect(found(false)).toEqual(['responses: unexpected status 404 reservation_not_found']);
   });
 
+  it('excuses an unknown promotion by when it was first named', () => {
+    const found = (namedAt: number) =>
+      one((made) => {
+        made.event({ at: 2_000, what: 'redis-lost', mode: 'empty' });
+        made.event({ at: 3_000, what: 'postgres-restored' });
+        const { id } = made.unit(ANNA, 100);
+        const promoted = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
+        made.confirm(promoted, namedAt, 503, { code: 'temporarily_unavailable' });
+        made.confirm(promoted, 90_000, 404, { code: 'reservation_not_found' });
+      }).filter((text) => text.startsWith('responses'));
+    expect(found(1_000)).toEqual([]);
+    expect(found(80_000)).toEqual(['responses: unexpected status 404 reservation_not_found']);
+  });
+
   it('finds a response that did not come, and a late one slow, unless the process was away', () => {
     const late = (made: HandMade) => Object.assign(made.call('checkout', 100, 410), { end: 7_000 });
     const never = (made: HandMade) =>

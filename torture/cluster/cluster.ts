@@ -73,9 +73,9 @@ export class Cluster {
       if (!except.includes(name)) links.redis.switchTo(this.redis.primary.port, { keep });
   }
 
-  /** Whether every shard of the primary has an epoch. Without Postgres this cannot change. */
+  /** Whether the primary replies and every shard has an epoch. Without Postgres no shard gets one. */
   async redisIsInService(): Promise<boolean> {
-    const epochs = await this.redis.command(this.redis.primary, ['KEYS', '*:epoch']);
+    const epochs = await this.redis.command(this.redis.primary, ['KEYS', '*:epoch']).catch(() => []);
     return (epochs as string[]).length === this.options.shards;
   }
 

@@ -106,7 +106,11 @@ function mayBeForgotten(facts: Facts, call: Call): boolean {
     (one) => one.data.reservation_id === call.reservation && one.call.at <= call.end,
   );
   const [first] = promises;
-  if (!first) return facts.losses.excuseOfUnknown(call.at) !== null;
+  if (!first) {
+    // Nothing acknowledged a promotion, but it was known when it was first named.
+    const [named = call] = facts.attemptsAbout(call.reservation, call);
+    return [named.at, call.at].some((at) => facts.losses.excuseOfUnknown(at) !== null);
+  }
   // The key may be repeated after the promise was recovered.
   const attempts = promises.flatMap((one) => facts.attemptsFor(one)).filter(({ at }) => at <= call.end);
   return facts.losses.excuseOf(attempts, facts.durabilityOf(first.product, first.data)) !== null;
