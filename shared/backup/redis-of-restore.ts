@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../config/limits.js';
+import { isClean } from '../contracts/verdict.js';
 import { archivedOf, compareCampaign } from '../image/compare-campaign.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
@@ -86,7 +87,7 @@ export class RedisOfRestore {
       if ((await archivedOf(deps, campaign)).some((pass) => pass !== null)) continue;
       const verdict = await compareCampaign(deps, campaign);
       print(verdictLine(verdict));
-      if (verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift > 0) code = 1;
+      if (!isClean(verdict)) code = 1;
     }
     return code;
   }

@@ -27,3 +27,8 @@ export type Verdict = {
   drift: number;
   differences: Difference[];
 };
+
+/** Whether nothing is lost, duplicated, over the cap or drifted. */
+export function isClean({ lost, duplicated, over_cap, drift }: Verdict): boolean {
+  return lost + duplicated + over_cap + drift === 0;
+}

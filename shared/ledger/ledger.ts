@@ -31,11 +31,6 @@ export async function compareEngines(
   }
 }
 
-/** The exit code of a ledger: 1 if anything is lost, duplicated, over the cap or drifted. */
-export function exitCodeOf({ lost, duplicated, over_cap, drift }: Verdict): 0 | 1 {
-  return lost + duplicated + over_cap + drift === 0 ? 0 : 1;
-}
-
 class Comparison {
   readonly #databases: Database[] = [];
   readonly #opened: CommandShards[] = [];

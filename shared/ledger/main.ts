@@ -1,5 +1,6 @@
 import { ConfigError, readEngineUrls } from '../config/config.js';
-import { compareEngines, exitCodeOf } from './ledger.js';
+import { isClean } from '../contracts/verdict.js';
+import { compareEngines } from './ledger.js';
 
 /**
  * `npm run ledger -- <product_id>`: compares Redis, journal and Postgres, and prints one JSON object. The exit code is
@@ -14,7 +15,7 @@ const warn = (reason: string) => process.stderr.write(`the primary is read: ${re
 try {
   const verdict = await compareEngines(engineUrls(), product, warn);
   process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
-  process.exitCode = exitCodeOf(verdict);
+  process.exitCode = isClean(verdict) ? 0 : 1;
 } catch (error) {
   process.stderr.write(`the ledger could not be compared: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;

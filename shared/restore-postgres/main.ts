@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { ConfigError, readEngineUrls } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
 import { projectRoot } from '../config/project-root.js';
+import { isClean } from '../contracts/verdict.js';
 import type { ProductId } from '../domain/ids.js';
 import { compareCampaign } from '../image/compare-campaign.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
@@ -172,7 +173,7 @@ async function judge(found: readonly Findings[], all: CommandShards): Promise<nu
     for (const verdict of await Promise.all(products.slice(start, start + COMPARED_AT_ONCE).map(compare))) {
       if (!verdict) continue;
       print(verdictLine(verdict));
-      if (verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift > 0) code = 1;
+      if (!isClean(verdict)) code = 1;
     }
   }
   return code;

@@ -1,4 +1,4 @@
-import type { Verdict } from '../contracts/verdict.js';
+import { isClean, type Verdict } from '../contracts/verdict.js';
 import type { CampaignFindings, Findings } from './findings.js';
 
 /** The report that the command prints: what Postgres lacks, or lacked before the repair. */
@@ -27,10 +27,10 @@ export function isWhole({ gap, campaigns }: Findings): boolean {
 }
 
 /** The line of the report with the ledger's verdict on a campaign. */
-export function verdictLine({ product_id, confirmed, persisted, lost, duplicated, over_cap, drift }: Verdict): string {
-  const clean = lost + duplicated + over_cap + drift === 0;
+export function verdictLine(verdict: Verdict): string {
+  const { product_id, confirmed, persisted, lost, duplicated, over_cap, drift } = verdict;
   const found = `lost ${lost}, duplicated ${duplicated}, over the cap ${over_cap}, drift ${drift}`;
-  return `${clean ? 'ok    ' : 'WRONG '} ${product_id}: ${persisted} of ${confirmed} reservations in Postgres, ${found}`;
+  return `${isClean(verdict) ? 'ok    ' : 'WRONG '} ${product_id}: ${persisted} of ${confirmed} reservations in Postgres, ${found}`;
 }
 
 function linesOf(campaign: CampaignFindings): string[] {

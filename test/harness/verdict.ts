@@ -4,7 +4,8 @@ import { expect } from '@jest/globals';
 import type pg from 'pg';
 import { readEngineUrls } from '../../shared/config/config.js';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { compareEngines, exitCodeOf } from '../../shared/ledger/ledger.js';
+import { isClean } from '../../shared/contracts/verdict.js';
+import { compareEngines } from '../../shared/ledger/ledger.js';
 import type { Crowd } from './crowd.js';
 import { expectMinutesOfRows } from './minutes.js';
 import { until } from './until.js';
@@ -23,7 +24,7 @@ export async function ledger(env: NodeJS.ProcessEnv, product: string): Promise<L
   };
   try {
     const verdict = await compareEngines(readEngineUrls(env), product, warn);
-    return { code: exitCodeOf(verdict), verdict, stderr };
+    return { code: isClean(verdict) ? 0 : 1, verdict, stderr };
   } catch (error) {
     stderr += error instanceof Error ? error.message : String(error);
     return { code: 2, verdict: { stderr }, stderr };
