@@ -226,7 +226,7 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   }
   if (!campaign.has_line) return { ...view, trouble: '' };
   // No press can get a unit: the button only looks again.
-  return { ...view, trouble: '', other: { label: texts.checkAgain, action: 'check', pressed: null } };
+  return { ...view, trouble: '', other: checkOf(texts) };
 }
 
 /** The countdown to the end of an open sale, if it has one. */
@@ -242,7 +242,7 @@ function notFound({ texts, address }: Words): Partial<View> {
     ...unknownWords(texts),
     step: null,
     rows: [[texts.address, address]],
-    other: { label: texts.checkAgain, action: 'check', pressed: null },
+    other: checkOf(texts),
     trouble: '',
   };
 }
@@ -287,7 +287,7 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
     case 'closed': {
       const over = { ...ended, door: 'shut', button: closed } as const;
       if (phase === 'ended') return { ...over, headline: texts.closed, detail: texts.closedEnded };
-      const other = { label: texts.checkAgain, action: 'check', pressed: null } as const;
+      const other = checkOf(texts);
       const sold = campaign?.sold_out
         ? { headline: texts.soldOut, detail: texts.soldOutFinal }
         : { headline: texts.closed, detail: texts.closedDetail };
@@ -328,7 +328,7 @@ function lineView(
 function unitView(state: PageState, standing: Standing, nowMs: number, words: Words): Partial<View> {
   const { texts, time } = words;
   const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
-  const check = { label: texts.checkAgain, action: 'check', pressed: null } as const;
+  const check = checkOf(texts);
   const reserved = { status: texts.statusReserved, headline, step: 'pay' } as const;
   if (!state.holdsTicket) return { ...reserved, mood: 'good', detail: texts.otherDevice, other: check };
   const copy = standing.order_id ? copyOf(texts) : check;
@@ -376,6 +376,10 @@ function paidView(state: PageState, standing: Standing, words: Words): Partial<V
     other: pay ? null : copy,
     second: pay && copy ? { label: copy.label, action: 'copy' } : null,
   };
+}
+
+function checkOf(texts: Texts) {
+  return { label: texts.checkAgain, action: 'check', pressed: null } as const;
 }
 
 function copyOf(texts: Texts) {

@@ -207,10 +207,10 @@ inBrowser('a link of the shop', () => {
     const { page } = await openPhone(browser);
     // Another user id in the link is not believed.
     const query =
-      mark === '?' ? `?user_id=somebody-else&shopper=${handOver}` : `?user_id=somebody-else#shopper=${handOver}`;
+      mark === '?' ? `?user_id=another-user&shopper=${handOver}` : `?user_id=another-user#shopper=${handOver}`;
     await page.goto(`${url}/sale/${product}${query}`);
     await shows(page, 'The sale is open');
-    expect(page.url()).toBe(`${url}/sale/${product}?user_id=somebody-else`);
+    expect(page.url()).toBe(`${url}/sale/${product}?user_id=another-user`);
     await press(page, BUY);
     await shows(page, 'Your place in line');
     const status = (asked: string) =>
@@ -218,12 +218,12 @@ inBrowser('a link of the shop', () => {
         headers: { 'x-shopper': handOverOf({ user_id: asked, expires_at: secondsFromNow(60) }) },
       });
     expect((await status(user)).data.status).toBe('queued');
-    expect((await status('somebody-else')).data.status).toBe('not_queued');
+    expect((await status('another-user')).data.status).toBe('not_queued');
     await page.reload();
     await shows(page, 'Your place in line');
     await page.getByLabel('Language').selectOption('Bahasa Indonesia');
     await shows(page, 'Nomor antrean Anda');
-    expect(page.url()).toBe(`${url}/sale/${product}?user_id=somebody-else&lang=id`);
+    expect(page.url()).toBe(`${url}/sale/${product}?user_id=another-user&lang=id`);
   });
 
   test('with a user id alone lets no visitor act as that user where shoppers prove who they are', async () => {

@@ -75,15 +75,15 @@ export class Operator {
 
   /** Creates a campaign under a name of its own and returns its product id. */
   async openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
-    let product = `sale-${randomUUID()}`;
-    let answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
+    const create = () => {
+      const named = { product_id: `sale-${randomUUID()}`, total_limit: null, ...terms };
+      return this.call('POST', '/admin/campaigns', named);
+    };
+    let answer = await create();
     // On a busy machine an engine may be away for a moment. Another product, since this one may have been created.
-    if (answer.body.code === 'temporarily_unavailable') {
-      product = `sale-${randomUUID()}`;
-      answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
-    }
+    if (answer.body.code === 'temporarily_unavailable') answer = await create();
     if (answer.status !== 201) throw new Error(`the campaign was not created: ${answer.text}`);
-    return product;
+    return String(answer.data.product_id);
   }
 
   async stats(product: string): Promise<Record<string, any>> {

@@ -210,10 +210,10 @@ test('differences that no repair may decide are reported: in the response, the l
     expect(result.differences).toEqual(expect.arrayContaining(differences));
   }
   expect((await ledger(service.env, product)).code).toBe(1);
-  const told = () =>
+  const reports = () =>
     service.worker.log.filter((line) => line.includes('Redis and Postgres differ') && line.includes(product));
-  await until('the log has both reports', () => told().length >= 4);
-  expect(told()).toHaveLength(4);
+  await until('the log has both reports', () => reports().length >= 4);
+  expect(reports()).toHaveLength(4);
   const { rows } = await postgres.query(
     "select data from outbox_events where type = 'dev.doorbuster.campaign.drifted.v1' and product_id = $1",
     [product],
