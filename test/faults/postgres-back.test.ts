@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { ledger, verdictAtRest } from '../harness/verdict.js';
 import { copyFolder, Stage } from './stage.js';
 
 const stage = await Stage.set();
@@ -136,4 +138,34 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
   expect(numbers).toHaveLength(2);
   expect((await read(product)).status).toBe(200);
   expect((await restock()).data).toMatchObject({ product_id: product, total_limit: 6 });
+});
+
+test('a campaign that a worker was filling when Postgres was set back comes back as the backup has it', async () => {
+  const redis = stage.connectToRedis();
+  const open = async () => (await stage.openCampaign({ total_limit: 50, hold_seconds: 600 })) as ProductId;
+  const [removed, kept] = [await open(), await open()];
+  const buy = async (product: string) => {
+    await until('it sells', async () => (await new Shopper(stage.url, product).checkout()).status === 200);
+    await until('it is in Postgres alone', async () => (await redis.xlen(keys.journal)) === 0);
+  };
+  await buy(removed);
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
+  for (const product of [removed, kept]) await buy(product);
+  await Promise.all(stage.workers.splice(0).map((worker) => worker.kill()));
+  // As a worker leaves Redis that has removed a campaign, to fill it again, when Postgres ends.
+  await redis.unlink(keys.epoch, ...campaignKeys(removed), keys.payments(removed));
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
+  await stage.startWorker();
+  for (const product of [removed, kept])
+    await until('it sells again', async () => (await new Shopper(stage.url, product).checkout()).status === 200);
+  expect((await reconcile([])).code).toBe(0);
+  for (const product of [removed, kept])
+    expect(await verdictAtRest(stage.env, product)).toMatchObject({
+      persisted: 2,
+      lost: 0,
+      duplicated: 0,
+      over_cap: 0,
+      drift: 0,
+      differences: [],
+    });
 });

@@ -32,7 +32,7 @@ export type Diagnosis =
   | { kind: 'superseded' }
   /**
    * `intact`: the server has everything that Postgres has, and its journal has the rest. `behind`: Postgres was set
-   * back, so Redis must not be filled from it.
+   * back, so only what Redis lacks may be filled from it.
    */
   | { kind: 'recover'; reason: string; intact: boolean; behind: boolean };
 
@@ -49,7 +49,7 @@ export function diagnose(look: Look): Diagnosis {
   const { cursor, latest, current } = postgres;
   const behind = latest !== null && isBehind(look.cursorAfter, journal, look.firstBegins);
   if (epoch === null) {
-    // Redis is never filled from a Postgres that is behind it, so its data are complete.
+    // It lacks at most campaigns whose refill was interrupted (recovery.ts).
     if (behind) return recover('Redis was out of service while Postgres was behind', true, true);
     const nothingYet = latest === null && compareJournalIds(cursor, JOURNAL_START) === 0;
     return recover(nothingYet ? FIRST_START : 'Redis is empty or was being filled', false);

@@ -30,6 +30,9 @@ const LOOK_SOON_MS = 50;
 /** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
 
+const PROMISES_LOST =
+  'Postgres was set back while Redis was filled with these campaigns: what they promised since the backup is lost';
+
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
   database: Database;
@@ -170,7 +173,8 @@ export class Recovery {
     // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
     // Before the history begins, because it may have to wait for another shard.
-    const elsewhere = diagnosis.intact ? new Set<ProductId>() : await this.#elsewhere();
+    const elsewhere = diagnosis.intact ? new Set<ProductId>() : await this.#elsewhere(await this.#here());
+    const removed = diagnosis.behind && look.epoch === null ? await this.#removed() : new Set<ProductId>();
     const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
@@ -208,13 +212,15 @@ export class Recovery {
       const moved = await this.#moved(diagnosis.behind);
       for (const [no, product] of await deps.sale.reader.directory())
         if (moved.has(product) || elsewhere.has(product)) await deps.fill.removeCampaign(token, no, product);
-      const here = (await deps.campaigns.toRestore()).filter(deps.places.isIn);
-      const all = here.filter(({ productId }) => !elsewhere.has(productId));
-      const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
+      const here = await this.#here();
+      const concerned = diagnosis.intact
+        ? here.filter(({ no, productId }) => applied?.campaigns.has(no) || removed.has(productId))
+        : here.filter(({ productId }) => !elsewhere.has(productId));
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
       await this.#untilAllKnowMap(assertHeld);
       await deps.fill.end(token, epoch);
+      if (removed.size > 0) deps.log.error({ campaigns: [...removed] }, PROMISES_LOST);
       this.#report('refilled', diagnosis.reason, generation, began, {
         campaigns: concerned.length,
         recovered: applied?.applied ?? 0,
@@ -255,16 +261,33 @@ export class Recovery {
     return new Set(others.map(({ productId }) => productId).filter((product) => here.has(product)));
   }
 
+  /** The campaigns that Postgres has in this shard. */
+  async #here(): Promise<StoredCampaign[]> {
+    return (await this.deps.campaigns.toRestore()).filter(this.deps.places.isIn);
+  }
+
   /**
-   * The campaigns that Postgres has in this shard, and that another shard has, because Postgres was set back. A divided
-   * campaign is in several.
+   * Those of these campaigns that another shard has, because Postgres was set back. A divided campaign is in several.
    * @throws EngineUnavailable when a shard cannot be asked
    */
-  async #elsewhere(): Promise<ReadonlySet<ProductId>> {
-    const { campaigns, places } = this.deps;
-    const here = (await campaigns.toRestore()).filter((campaign) => campaign.buckets === 1 && places.isIn(campaign));
+  async #elsewhere(here: readonly StoredCampaign[]): Promise<ReadonlySet<ProductId>> {
+    const { places } = this.deps;
+    const whole = here.filter(({ buckets }) => buckets === 1);
     await places.refresh();
-    return places.isSetBack() ? places.elsewhere(here.map(({ productId }) => productId)) : new Set<ProductId>();
+    return places.isSetBack() ? places.elsewhere(whole.map(({ productId }) => productId)) : new Set<ProductId>();
+  }
+
+  /**
+   * The campaigns that no Redis has: their refill had removed them when Postgres was set back. Only Postgres has
+   * something of them.
+   * @throws EngineUnavailable when a shard cannot be asked
+   */
+  async #removed(): Promise<ReadonlySet<ProductId>> {
+    const { reader } = this.deps.sale;
+    const lacking: StoredCampaign[] = [];
+    for (const campaign of await this.#here()) if (!(await reader.has(campaign.productId))) lacking.push(campaign);
+    const elsewhere = lacking.length > 0 ? await this.#elsewhere(lacking) : new Set<ProductId>();
+    return new Set(lacking.map(({ productId }) => productId).filter((product) => !elsewhere.has(product)));
   }
 
   /**
