@@ -110,7 +110,6 @@ onHosts('a primary that is cut off together with an API promises nothing that th
   const stage = await startStage();
   const { alone, env, database, url, aloneUrl } = stage;
   const { on, off } = await openOn(stage, alone.address);
-  // Postgres is forwarded to by this process: those who repeat, while they are refused, must leave it time for that.
   const crowd = (product: string, target: string) => new Crowd({ product, perSecond: 15, target: () => target });
   const [here, there, elsewhere] = [crowd(on, url), crowd(on, aloneUrl), crowd(off, url)];
   for (const one of [here, there, elsewhere]) one.start();

@@ -1,10 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { atEnd } from './cleanup.js';
-import { until } from './until.js';
 
 /** Why this machine cannot have hosts of its own; null = it can. */
 export function whyNoHosts(): string | null {
@@ -26,14 +23,35 @@ function ip(...args: string[]): void {
   execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-/** Runs inside a host: forwards a Unix socket to a port of its loopback or address. */
-const RELAY = `const [path, port, host] = process.argv.slice(1);
+type End = { host: string; port: number } | { path: string };
+
+/** Forwards connections from one end to another one, and prints the port at which it listens. */
+const RELAY = `const [from, to] = process.argv.slice(1).map((end) => JSON.parse(end));
 const net = require('node:net');
-net.createServer((from) => {
-  const to = net.connect(Number(port), host);
-  for (const socket of [from, to]) socket.on('error', () => { from.destroy(); to.destroy(); });
-  from.pipe(to).pipe(from);
-}).listen(path);`;
+const server = net.createServer((one) => {
+  const other = net.connect(to);
+  for (const socket of [one, other]) socket.on('error', () => { one.destroy(); other.destroy(); });
+  one.pipe(other).pipe(one);
+});
+server.listen(from, () => console.log(server.address().port ?? 0));`;
+
+/**
+ * Starts a process that forwards connections; ended with the test file. A crowd in the test cannot keep it from its
+ * sockets, as it would keep the test.
+ * @param within in front of the command. @returns the port of `from`
+ */
+async function relay(from: End, to: End, within: readonly string[] = []): Promise<number> {
+  const [program = '', ...args] = [...within, process.execPath, '-e', RELAY, JSON.stringify(from), JSON.stringify(to)];
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const exited = once(child, 'exit');
+  atEnd('a relay', async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  const ended = exited.then(() => Promise.reject(new Error('a relay has ended')));
+  const [port] = await Promise.race([once(child.stdout, 'data'), ended]);
+  return Number(String(port));
+}
 
 /** A host of its own on this machine: a network namespace, which a switch connects with the others. */
 export type Host = {
@@ -81,8 +99,8 @@ export class HostNetwork {
   }
 
   /** Listens at the switch and forwards to a port of the loopback. @returns the port */
-  async shelve(port: number): Promise<number> {
-    return listen(this.address, () => connect(port, '127.0.0.1'));
+  shelve(port: number): Promise<number> {
+    return relay({ host: this.address, port: 0 }, { host: '127.0.0.1', port });
   }
 }
 
@@ -92,33 +110,6 @@ export class HostNetwork {
  */
 export async function doorTo({ within, address }: Host, port: number, folder: string): Promise<number> {
   const path = join(folder, `${address}-${port}.sock`);
-  const [program = '', ...args] = [...within, process.execPath, '-e', RELAY, path, String(port), address];
-  const child = spawn(program, args, { stdio: 'ignore' });
-  const exited = once(child, 'exit');
-  atEnd('a door to a host', async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  await until('the door is there', () => existsSync(path));
-  return listen('127.0.0.1', () => connect(path));
-}
-
-/** @returns the port */
-async function listen(host: string, target: () => Socket): Promise<number> {
-  const open = new Set<Socket>();
-  const server = createServer((from) => {
-    const pair = [from, target()] as const;
-    for (const socket of pair) {
-      open.add(socket);
-      socket.on('error', () => pair.forEach((one) => void one.destroy()));
-      socket.on('close', () => open.delete(socket));
-    }
-    pair[0].pipe(pair[1]).pipe(pair[0]);
-  });
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  atEnd('a forwarded port', () => {
-    for (const socket of open) socket.destroy();
-    server.close();
-  });
-  return (server.address() as { port: number }).port;
+  await relay({ path }, { host: address, port }, within);
+  return relay({ host: '127.0.0.1', port: 0 }, { path });
 }
