@@ -153,10 +153,12 @@ export class Shopper {
       headers: { 'x-ticket': ticket },
     });
     if (status !== 200 || data.status === 'queued') return null;
-    const holds = data.status === 'promoted' || data.status === 'completed';
+    // The ticket of a place that both engines have lost does not show the reservation that a repetition got since.
+    const reservation = textOrNull(data.reservation_id);
+    const holds = reservation !== null && (data.status === 'promoted' || data.status === 'completed');
     return {
       over: !holds,
-      reservation: holds ? String(data.reservation_id) : null,
+      reservation: holds ? reservation : null,
       payBefore: textOrNull(data.pay_before),
     };
   }
