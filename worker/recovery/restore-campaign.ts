@@ -16,6 +16,8 @@ import { RedisFill } from './redis-fill.js';
 
 /** Rows in one round trip. They take about 2 ms in Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
+/** Campaigns that are filled at a time. A small one takes some twenty round trips and little else. */
+const FILLED_AT_ONCE = 4;
 
 /** The bucket of a divided campaign that this shard has, with its counters in Postgres. */
 type RestoredPart = Awaited<ReturnType<CampaignBuckets['part']>>;
@@ -32,7 +34,7 @@ export type RestoreDeps = {
 };
 
 /**
- * Fills Redis with campaigns from Postgres, one after the other.
+ * Fills Redis with campaigns from Postgres, several at a time. Returns or throws when no write is under way.
  * @param token the one with which this worker has begun to fill Redis
  * @throws FencedOut @throws LockLost
  */
@@ -43,12 +45,23 @@ export async function restoreCampaigns(
   assertHeld: () => void,
 ): Promise<void> {
   const now = await deps.nowMs();
-  for (const { productId } of campaigns) {
-    assertHeld();
-    // Read again, because the drain may have changed the status and the total.
-    const newest = await deps.campaigns.find(productId);
-    if (newest) await restoreCampaign(deps, newest, now, token);
-  }
+  const waiting = [...campaigns];
+  const fillWaiting = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      assertHeld();
+      // Read again, because the drain may have changed the status and the total.
+      const newest = await deps.campaigns.find(next.productId);
+      if (newest) await restoreCampaign(deps, newest, now, token);
+    }
+  };
+  const fillers = Array.from({ length: FILLED_AT_ONCE }, () =>
+    fillWaiting().catch((error) => {
+      waiting.length = 0;
+      throw error;
+    }),
+  );
+  const failed = (await Promise.allSettled(fillers)).find(({ status }) => status === 'rejected');
+  if (failed) throw (failed as PromiseRejectedResult).reason;
 }
 
 /**
