@@ -34,14 +34,13 @@ export function reservationsEndOnce(facts: Facts): Violation[] {
     add('a paid reservation is unpaid again', paidBefore, after(unpaid, paidBefore));
     add('a released reservation is held again', released[0], after(unpaid, released[0]));
     // A payment returns the units that are left, if some were given back before.
-    const ends = new Set(
-      [...paid, ...released, ...refunded].map(({ kind, text }) => `${kind} ${text?.replace(/,"qty":\d+/, '')}`),
-    );
+    const answers = [...paid, ...released, ...refunded].filter(sure);
+    const ends = new Set(answers.map(({ kind, text }) => `${kind} ${text?.replace(/,"qty":\d+/, '')}`));
     if (ends.size > new Set([...ends].map((text) => text.split(' ')[0])).size && !reacquired)
       found.push({
         rule: 'finality',
         what: 'the same call has two responses',
-        evidence: [...paid, ...released, ...refunded],
+        evidence: answers,
       });
     return found;
   });
