@@ -388,8 +388,9 @@ test('Postgres was set back to before the number of shards changed, and the oper
   await restart(() => stage.withoutPostgres(() => copyFolder(backup, folder)), { SHARDS: String(SHARDS) });
   for (const buyer of buyers.slice(0, 2)) expect((await repeat(buyer)).status).toBe(503);
   expect((await confirmOnce(paid.reservation)).status).toBe(503);
-  const ready = (await (await fetch(`${stage.url}/readyz`)).json()) as object;
-  expect(JSON.stringify(ready)).toContain('npm run reconcile -- --after-restore');
+  await until('the operator can read what to run', async () =>
+    (await (await fetch(`${stage.url}/readyz`)).text()).includes('npm run reconcile -- --after-restore'),
+  );
   expect(await repair('--dry-run')).toMatchObject({
     code: 1,
     out: expect.stringContaining('shards: 4 in Redis, 2 in Postgres'),
