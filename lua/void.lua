@@ -50,6 +50,8 @@ if burned > 0 then
 end
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
+  -- The total of Postgres keeps it. A Redis that is filled from Postgres begins with that total and without the field.
+  plan.fields.refused = tonumber(redis.call('HGET', campaign_key, 'refused') or 0) + reservation.qty
   -- return_units adds the unit to free and promotes the head. Removed from free first, the unit promotes no user.
   c.free = c.free - reservation.qty
 end

@@ -6,7 +6,7 @@ import type { SaleReader } from '../sale/sale-reader.js';
 import { AtPosition, COUNTED } from './compare.js';
 import { type Counted, counted, type Head, type Place, type Reservation } from './facts.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from './journal-tail.js';
-import { type HeadRow, NEVER_EXISTED, PostgresReader } from './postgres-reader.js';
+import { type HeadRow, PostgresReader } from './postgres-reader.js';
 import { RedisReader } from './redis-reader.js';
 import { rewindPlace, rewindReservation } from './rewind.js';
 
@@ -26,7 +26,7 @@ const BATCH = 1_000;
 /** Facts of both sides at one position. */
 export type Page<Redis, Postgres = Redis> = { redis: AtPosition<Redis>; postgres: Postgres };
 type Facts<Fact> = ReadonlyMap<string, Fact>;
-type Changes = Counted & { neverExisted: number; known: boolean };
+type Changes = Counted & { known: boolean };
 /** A counter that is null is not known. */
 type RewoundHead = { [Name in keyof Head]: Head[Name] | null };
 
@@ -75,7 +75,7 @@ export class CampaignPart {
    * The status and the counters of both sides, and the number of reservations in Redis. `head` null = the campaign is
    * missing on one side. @throws Uncovered, EngineUnavailable
    */
-  async head(): Promise<{ head: Page<RewoundHead, HeadRow & { head: Head }> | null; reservations: number }> {
+  async head(): Promise<{ head: Page<RewoundHead, Head> | null; reservations: number }> {
     let voided: ReadonlySet<string> = new Set();
     for (let tries = 1; ; tries += 1) {
       const [rows, found, tail] = await this.#cover(
@@ -94,7 +94,7 @@ export class CampaignPart {
       const rewound = rewindHead(head, tail, changes, ended);
       // In Postgres bucket 0 has the status of the campaign.
       const redis: RewoundHead = this.bucket > 0 ? { ...rewound, status: null } : rewound;
-      return { head: { redis: new AtPosition(tail, redis), postgres: { ...row, head: row.head } }, reservations };
+      return { head: { redis: new AtPosition(tail, redis), postgres: row.head }, reservations };
     }
   }
 
@@ -104,12 +104,10 @@ export class CampaignPart {
    * @returns null = a later entry makes a record ambiguous, or is not in the journal any more
    */
   async #changes(tail: CoveredTail, states: HeadRow['states']): Promise<Changes | null> {
-    const sum: Changes = { held: 0, redeemed: 0, burned: 0, neverExisted: 0, known: true };
-    const neverExisted = new Set<string>();
+    const sum: Changes = { held: 0, redeemed: 0, burned: 0, known: true };
     const ids = new Set<string>();
     for (const step of tail.steps()) {
       if (step.fact === 'state' || step.fact === 'units') ids.add(step.of);
-      if (step.fact === 'state' && NEVER_EXISTED.includes(step.void ?? '')) neverExisted.add(step.of);
     }
     for (const some of batchesOf(ids)) {
       const { facts, position } = await this.redis.reservations(some);
@@ -124,7 +122,6 @@ export class CampaignPart {
           const after = counted(rewindReservation(id, record, null, firstAfter));
           const before = counted(rewindReservation(id, record, state ? { ...record, state } : null, later.first));
           for (const name of COUNTED) sum[name] += after[name] - before[name];
-          if (neverExisted.has(id)) sum.neverExisted += record.qty + record.burned;
         }
       }
     }
@@ -179,7 +176,6 @@ function rewindHead(head: Head, tail: CoveredTail, changes: Changes, ended: bool
     if (step.fact === 'total' && total !== null) total -= step.added;
     if (step.fact === 'status') status ??= step.before;
   }
-  if (total !== null) total += changes.neverExisted;
   const unitsOf = (name: keyof Counted) => (changes.known ? head[name] - changes[name] : null);
   const units = { held: unitsOf('held'), redeemed: unitsOf('redeemed'), burned: unitsOf('burned') };
   return { ...units, total, waiting: ended ? null : waiting, status: status ?? head.status };

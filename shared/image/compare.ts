@@ -1,7 +1,6 @@
 import type { Difference } from '../contracts/verdict.js';
 import { type Head, type Place, type Reservation, taken } from './facts.js';
 import type { CoveredTail } from './journal-tail.js';
-import type { HeadRow } from './postgres-reader.js';
 
 /** Facts of Redis, rewound to the cursor. Needs a covered tail, so nothing uncovered is ever compared. */
 export class AtPosition<Facts> {
@@ -115,7 +114,7 @@ const lineNumberOf = (place: Place | undefined): string | null =>
 /** Compares status and counters. A counter that is null in Redis is not known. */
 export function* compareHeads(
   { facts: redis }: AtPosition<{ [Name in keyof Head]: Head[Name] | null }>,
-  { head: postgres, refused }: HeadRow & { head: Head },
+  postgres: Head,
 ): Generator<Difference & { drift: number }> {
   const differ = (why: string, there: number, here: number | null): Difference & { drift: number } => ({
     ...asCounters(why, there, here),
@@ -130,11 +129,10 @@ export function* compareHeads(
     const why = 'the counter of waiting users in Redis differs from the places in Postgres';
     yield differ(why, redis.waiting, postgres.waiting);
   }
-  // A unit that Postgres rejected by its cap is removed from the total of Redis, but not from that of Postgres.
-  const fewer = Number(postgres.total) - Number(redis.total);
-  const isLimited = redis.total !== null && postgres.total !== null;
-  if (isLimited ? fewer < 0 || fewer > refused : redis.total !== postgres.total)
-    yield { ...asCounters(TOTALS_DIFFER, redis.total, postgres.total), drift: Math.abs(fewer) };
+  if (redis.total !== postgres.total) {
+    const drift = Math.abs(Number(redis.total) - Number(postgres.total));
+    yield { ...asCounters(TOTALS_DIFFER, redis.total, postgres.total), drift };
+  }
   if (redis.status !== null && redis.status !== postgres.status)
     yield { ...asCounters('the statuses of Redis and Postgres differ', redis.status, postgres.status), drift: 1 };
 }

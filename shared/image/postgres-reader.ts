@@ -8,10 +8,9 @@ import type { Head, Place, Reservation, ReservationState, Units } from './facts.
 /** Facts as Postgres has them at the cursor: each is read in one statement with it. */
 export type InPostgres<Facts> = { facts: Facts; cursor: string };
 
-/** `refused`: units that Redis has removed from its total, because Postgres had no room for them. */
-export type HeadRow = { head: Head | null; refused: number; states: ReadonlyMap<string, ReservationState> };
+export type HeadRow = { head: Head | null; states: ReadonlyMap<string, ReservationState> };
 
-type HeadColumns = Partial<Record<'held' | 'redeemed' | 'burned' | 'waiting' | 'refused', number>> & {
+type HeadColumns = Partial<Record<'held' | 'redeemed' | 'burned' | 'waiting', number>> & {
   status: CampaignStatus | null;
   total: number | null;
   states: Record<string, ReservationState> | null;
@@ -19,8 +18,6 @@ type HeadColumns = Partial<Record<'held' | 'redeemed' | 'burned' | 'waiting' | '
 
 /** The state of a row, as Redis names it. */
 const STATE = `case when r.burned then 'burned' else r.status end`;
-/** Why a reservation is voided whose units never existed. */
-export const NEVER_EXISTED: readonly string[] = ['campaigns_cap', 'campaign_buckets_cap'];
 
 /** Reads the rows of a campaign, or of one of its buckets, with the cursor of its shard. */
 export class PostgresReader {
@@ -80,19 +77,17 @@ export class PostgresReader {
          coalesce(b.burned, c.burned)::float8 as burned,
          (select count(*) from waiting_tickets t where t.campaign_id = c.campaign_id and t.status = 'waiting'
             and ${own('t.reservation_id')})::float8 as waiting,
-         (select coalesce(sum(r.qty), 0) from redemptions r where r.campaign_id = c.campaign_id and r.status = 'voided'
-            and r.reason = any($4) and not r.burned and ${own('r.redemption_id')})::float8 as refused,
          (select json_object_agg(r.redemption_id, ${STATE}) from redemptions r
             where r.campaign_id = c.campaign_id and r.redemption_id = any($3::uuid[])) as states
        from campaigns c left join campaign_buckets b on b.campaign_id = c.campaign_id and b.bucket = ${this.bucket}
        where c.campaign_id = $2`,
-      [voided, NEVER_EXISTED],
+      [voided],
     );
     const [row] = rows;
     const states = new Map(Object.entries(row?.states ?? {}));
-    if (!row?.status) return { cursor, facts: { head: null, refused: 0, states } };
-    const { status, total, held = 0, redeemed = 0, burned = 0, waiting = 0, refused = 0 } = row;
-    return { cursor, facts: { head: { status, total, held, redeemed, burned, waiting }, refused, states } };
+    if (!row?.status) return { cursor, facts: { head: null, states } };
+    const { status, total, held = 0, redeemed = 0, burned = 0, waiting = 0 } = row;
+    return { cursor, facts: { head: { status, total, held, redeemed, burned, waiting }, states } };
   }
 
   /** Yields the ids of the reservations of all buckets in batches. */

@@ -55,14 +55,18 @@ export class RedisReader {
     return { facts: mapOf(users, placeOf), position };
   }
 
-  /** The head, and the number of reservations. `head`: null = Redis lacks the campaign. */
+  /**
+   * The head, and the number of reservations. `head`: null = Redis lacks the campaign. Its total counts the units that
+   * Redis has removed because Postgres had no room for them (lua/void.lua).
+   */
   async head(): Promise<InRedis<{ head: Head | null; reservations: number }>> {
     const { places } = this.sale.scripts;
     const { results, position } = await this.#atOnce((multi) =>
-      multi.hmget(keys.campaign(this.product), ...STOCK_FIELDS).hlen(keys.reservations(this.product)),
+      multi.hmget(keys.campaign(this.product), ...STOCK_FIELDS, 'refused').hlen(keys.reservations(this.product)),
     );
     const [values, reservations] = results as [(string | null)[], number];
     const head = stockOf(values);
+    if (head?.total != null) head.total += Number(values.at(-1));
     if (!head) places?.assertNowhere(this.product);
     return { facts: { head, reservations }, position };
   }

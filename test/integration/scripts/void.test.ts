@@ -47,6 +47,8 @@ test('a unit that never existed leaves the total and goes to no user', async () 
     waiting: 1,
   });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'voided', reservation, reason: 'campaigns_cap' }]);
+  // What Postgres still counts.
+  expect(await sale.redis.hget(keys.campaign(campaign.product), 'refused')).toBe('2');
 });
 
 test('void takes back units that were burned in part, because Postgres counts none of a voided row', async () => {
