@@ -4,8 +4,8 @@ import { runServiceCommand } from './service-command.mjs';
 const USAGE = `usage: npm run reconcile -- --after-restore [--dry-run]
 
 Writes to Postgres what it lacks of the sale in Redis, after a restore from a backup or a failover to a standby without the
-last commits. The sale goes on meanwhile. Prints for each campaign what is missing, writes it in one transaction, and ends
-with the verdict of the ledger. It can be interrupted and repeated.
+last commits. The sale goes on meanwhile. Prints for each campaign what is missing, writes it page by page, and ends with the
+verdict of the ledger. A worker writes what the journal still has. It can be interrupted and repeated.
 
   --dry-run   prints what is missing and changes nothing
 

@@ -37,39 +37,46 @@ export type CoveredTail = {
   steps(): Generator<Step>;
 };
 
+/** The changes of one entry, and the number of its campaign. */
+type Changed = { no: number; steps: readonly Step[] };
+
 /**
- * The entries of one campaign after the cursor, read forward once. Keeps of each entry only what rewinds a fact, and
- * drops what the cursor has passed, so its size does not depend on the number of reservations.
+ * The entries of one campaign, or of all in the shard, after the cursor, read forward once. Keeps of each entry only
+ * what rewinds a fact, and drops what the cursor has passed, so its size does not depend on the number of reservations.
  */
 export class JournalTail {
   /** Fact → its changes, oldest first. */
   readonly #changes = new Map<string, Step[]>();
   /** Id of an entry → its changes, oldest first. */
-  readonly #entries = new Map<string, readonly Step[]>();
+  readonly #entries = new Map<string, Changed>();
   /** The entries from `#first` to `#last` were read without a gap; null = none was read after `#last`. */
   #first: string | null = null;
   #last: string | null = null;
   #beginnings: Beginnings = new Map();
 
-  /** @param histories of the Postgres whose rows are compared */
+  /**
+   * @param no of the campaign; null = all campaigns of the shard
+   * @param histories of the Postgres whose rows are compared
+   */
   constructor(
     readonly journal: Pick<Journal, 'read'>,
-    readonly no: number,
+    readonly no: number | null,
     readonly histories: { since(generation: number): Promise<readonly { generation: number; afterId: string }[]> },
   ) {}
 
   /**
    * Returns the changes between the cursor and a later position of Redis; null = some of the entries are missing, and
    * the caller reads the cursor again. Never call it with an earlier cursor than before.
+   * @param no of the campaign whose changes are needed
    */
-  async cover(cursor: string, redis: RedisPosition): Promise<CoveredTail | null> {
+  async cover(cursor: string, redis: RedisPosition, no = this.no): Promise<CoveredTail | null> {
     if (this.#last === null || compareJournalIds(this.#last, cursor) < 0) this.#startAfter(cursor);
     this.#drop(cursor);
     const target = await this.#target(cursor, redis);
     if (target === null) return null;
     await this.#readTo(target);
     if (compareJournalIds(target, cursor) > 0 && !this.#reaches(cursor, target)) return null;
-    return this.#covered(cursor, redis.lastId);
+    return this.#covered(cursor, redis.lastId, Number(no));
   }
 
   /** A history that began after the cursor may contain entries that an earlier journal had. null = it is not known. */
@@ -117,47 +124,52 @@ export class JournalTail {
   }
 
   #drop(cursor: string): void {
-    for (const [id, steps] of this.#entries) {
+    for (const [id, { no, steps }] of this.#entries) {
       if (compareJournalIds(id, cursor) > 0) return;
       this.#entries.delete(id);
       for (const step of steps) {
-        const changes = this.#changes.get(keyOf(step));
+        const changes = this.#changes.get(keyOf(no, step));
         changes?.shift();
-        if (changes?.length === 0) this.#changes.delete(keyOf(step));
+        if (changes?.length === 0) this.#changes.delete(keyOf(no, step));
       }
     }
   }
 
   #add(entry: RawEntry): void {
-    const no = entry instanceof PackedPromise ? entry.common.no : Number(entry.fields.no);
-    if (campaignOfNumber(no) !== this.no) return;
+    const no = campaignNumberOf(entry);
+    if (this.no !== null && no !== this.no) return;
     const steps = beforesOf(decodeEntry(entry)).map((before) => ({ ...before, at: entry.journalId }));
     if (steps.length === 0) return;
-    this.#entries.set(entry.journalId, steps);
+    this.#entries.set(entry.journalId, { no, steps });
     for (const step of steps) {
-      const changes = this.#changes.get(keyOf(step));
+      const changes = this.#changes.get(keyOf(no, step));
       if (changes) changes.push(step);
-      else this.#changes.set(keyOf(step), [step]);
+      else this.#changes.set(keyOf(no, step), [step]);
     }
   }
 
-  #covered(cursor: string, lastId: string): CoveredTail {
+  #covered(cursor: string, lastId: string, no: number): CoveredTail {
     const [changes, entries] = [this.#changes, this.#entries];
     const firstAfter = (position: string) =>
       ((fact, of) =>
-        changes.get(keyOf({ fact, of }))?.find(({ at }) => compareJournalIds(at, position) > 0)) as FirstChange;
+        changes.get(keyOf(no, { fact, of }))?.find(({ at }) => compareJournalIds(at, position) > 0)) as FirstChange;
     return {
       cursor,
       lastId,
       first: firstAfter(cursor),
       firstAfter,
       *steps() {
-        for (const steps of entries.values())
-          for (const step of steps)
+        for (const { no: its, steps } of entries.values())
+          for (const step of its === no ? steps : [])
             if (compareJournalIds(step.at, cursor) > 0 && compareJournalIds(step.at, lastId) <= 0) yield step;
       },
     };
   }
 }
 
-const keyOf = ({ fact, of }: Pick<Before, 'fact' | 'of'>) => `${fact} ${of}`;
+const keyOf = (no: number, { fact, of }: Pick<Before, 'fact' | 'of'>) => `${no} ${fact} ${of}`;
+
+/** The number of the campaign of an entry, without the bucket. */
+export function campaignNumberOf(entry: RawEntry): number {
+  return campaignOfNumber(entry instanceof PackedPromise ? entry.common.no : Number(entry.fields.no));
+}

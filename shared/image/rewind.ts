@@ -13,7 +13,16 @@ export type Before =
   /** The places up to this number ended, each of them or none. */
   | { fact: 'line'; of: ''; upTo: number }
   | { fact: 'status'; of: ''; before: CampaignStatus }
-  | { fact: 'total'; of: ''; added: number };
+  | { fact: 'total'; of: ''; added: number }
+  /** The deadline of a reservation was earlier. */
+  | { fact: 'due'; of: string }
+  /** of: the reservation. payment: reference of a payment that was not known */
+  | { fact: 'payment'; of: string; payment: string }
+  /** Transfers of a bucket that had not left, or not arrived. `out`: number of the transfer in the giving bucket. */
+  | { fact: 'left'; of: ''; out: number }
+  | { fact: 'arrived'; of: ''; from: number; out: number }
+  /** The bucket was not sealed. */
+  | { fact: 'sealed'; of: '' };
 
 type OfReservation = { reservation: string };
 const state = ({ reservation }: OfReservation, before: readonly ReservationState[], more: { void?: string } = {}) =>
@@ -21,6 +30,8 @@ const state = ({ reservation }: OfReservation, before: readonly ReservationState
 const place = (of: string, before: Place | null) => ({ fact: 'place', of, before }) as const;
 const total = (added: number) => ({ fact: 'total', of: '', added }) as const;
 const line = (upTo: number) => ({ fact: 'line', of: '', upTo }) as const;
+const payment = ({ reservation, payment }: OfReservation & { payment: string }) =>
+  payment === '' ? [] : ([{ fact: 'payment', of: reservation, payment }] as const);
 
 /** The units before some were given back. The entry has all that were given back until then. */
 function unitsBefore({ before, qty, ending, ...after }: EntryOf<'reduced'>): Units {
@@ -45,7 +56,7 @@ const BEFORE = {
   queued: ({ user }) => [place(user, null)],
   left: ({ user, lineNo }) => [place(user, { lineNo, reservation: null })],
   line_closed: ({ upTo }) => [line(upTo)],
-  redeemed: (entry) => [state(entry, entry.reacquired ? ['expired', 'released'] : ['reserved'])],
+  redeemed: (entry) => [state(entry, entry.reacquired ? ['expired', 'released'] : ['reserved']), ...payment(entry)],
   released: (entry) => [state(entry, ['reserved'])],
   expired: (entry) => [state(entry, ['reserved'])],
   refunded: (entry) => [state(entry, ['redeemed'])],
@@ -56,12 +67,12 @@ const BEFORE = {
     ...(status === 'closed' ? [line(Number.MAX_SAFE_INTEGER)] : []),
   ],
   restocked: ({ delta }) => [total(delta)],
-  moved_in: ({ units }) => [total(units)],
-  moved_out: ({ units }) => [total(-units)],
-  paid_again: () => [],
-  extended: () => [],
+  moved_in: ({ units, from, out }) => [total(units), { fact: 'arrived', of: '', from, out }],
+  moved_out: ({ units, out }) => [total(-units), { fact: 'left', of: '', out }],
+  paid_again: (entry) => payment(entry),
+  extended: ({ reservation }) => [{ fact: 'due', of: reservation }],
   answered: () => [],
-  sealed: () => [],
+  sealed: () => [{ fact: 'sealed', of: '' }],
 } satisfies { [Kind in JournalKind]: (entry: JournalEntry & { kind: Kind }) => readonly Before[] };
 
 export function beforesOf(entry: JournalEntry): readonly Before[] {
@@ -96,7 +107,7 @@ export function rewindReservation(
 /** Does the same for a user's place. Of places that ended with their line, only Postgres has what they were. */
 export function rewindPlace(user: string, place: Place | null, row: Place | null, first: FirstChange): Place | null {
   const [change, closing] = [first('place', user), first('line', '')];
-  const mayHaveEnded = closing && (change ? isBefore(closing, change) : place === null);
+  const mayHaveEnded = closing && (change ? change.before === null && isBefore(closing, change) : place === null);
   if (mayHaveEnded) return row && row.lineNo <= closing.upTo ? row : null;
   return change ? change.before : place;
 }

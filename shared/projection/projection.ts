@@ -239,16 +239,14 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         keep(entry, { burned: entry.burned });
         break;
       case 'status':
+        if (entry.status === 'closed')
+          closedLines.set(entry.no, {
+            upTo: Number.MAX_SAFE_INTEGER,
+            atMs: entry.atMs,
+            bucket: entry.bucket ?? 0,
+          });
         // Each bucket has its status in Redis; bucket 0 speaks for the campaign.
-        if (entry.bucket !== undefined) {
-          if (entry.status === 'closed')
-            closedLines.set(entry.no, {
-              upTo: Number.MAX_SAFE_INTEGER,
-              atMs: entry.atMs,
-              bucket: entry.bucket,
-            });
-          break;
-        }
+        if (entry.bucket !== undefined) break;
         statuses.set(entry.no, entry.status);
         if (entry.action === 'open') begun.set(entry.no, entry.atMs);
         audit.push({

@@ -4,14 +4,13 @@ import { emptyProjection } from '../projection/projection.js';
 import { writeProjection } from '../projection/write-projection.js';
 import type { CampaignFindings } from './findings.js';
 import { type DivisionPlan, type PicturedBucket, planDivision } from './plan-division.js';
-import { ACTION, ACTOR } from './repair.js';
-import { type BucketRow, type CampaignRows, RestoredBuckets } from './restored-buckets.js';
+import { ACTION, ACTOR } from './repair-shard.js';
+import { type CampaignRows, RestoredBuckets } from './restored-buckets.js';
 import { RestoredCampaigns } from './restored-campaigns.js';
 
 /**
- * Repairs what all buckets of divided campaigns share: terms, units, status and transfers. The shards write the
- * reservations and places between `begin` and `finish`, all in one transaction, so that Postgres compares the units at
- * its commit only.
+ * Repairs what all buckets of divided campaigns share: terms, units, status and transfers. The caller holds the locks
+ * of all shards. It is one transaction, so that no unit counts in two buckets or in none.
  */
 export class DividedCampaigns {
   readonly #campaigns: RestoredCampaigns;
@@ -64,40 +63,24 @@ export class DividedCampaigns {
     return transfers ? { ...findings, transfers } : findings;
   }
 
-  /** Campaign number → its units without those that entries in the journal of bucket 0 add. */
-  totalsBeforeBacklog(): Map<number, number> {
-    return new Map(
-      this.plans.flatMap(({ home: { copy, backlog }, total }): [number, number][] =>
-        total === null ? [] : [[copy.no, total - (backlog?.unitsAdded(copy.no) ?? 0)]],
-      ),
-    );
-  }
-
-  /** Writes terms, and totals that grow. */
-  async begin(): Promise<void> {
-    for (const { state, home, newest, need, total, totals } of this.plans) {
-      const { no, status } = home.copy;
+  /** Writes terms, units, transfers and statuses. Rows that end were written before, so there is room for others. */
+  async write(nowMs: number): Promise<void> {
+    for (const plan of this.plans) {
+      const { state, home, newest, need, total, totals, left, arrived } = plan;
+      const { no, status, terms } = home.copy;
       if (state.row === null) {
         await this.#campaigns.create({ ...newest, status, total }, home.shard);
-        if (need.codes) await this.#campaigns.raiseCodes(no, need.codes.redis);
         await this.#buckets.create(no, home.shard, totals);
-        continue;
+      } else {
+        if (need.terms) await this.#campaigns.raiseTerms(state.row, newest);
+        if (need.total) await this.#campaigns.setTotal(no, total);
+        const changed = state.rows.filter(({ bucket, total: before }) => (totals[bucket] ?? null) !== before);
+        await this.#buckets.setTotals(
+          no,
+          changed.map(({ bucket }) => [bucket, totals[bucket] ?? null]),
+        );
       }
-      if (need.terms) await this.#campaigns.raiseTerms(state.row, newest);
       if (need.codes) await this.#campaigns.raiseCodes(no, need.codes.redis);
-      if (need.total && (total === null || total > Number(state.row.total))) await this.#campaigns.setTotal(no, total);
-      await this.#buckets.setTotals(no, changedTotals(state.rows, totals, true));
-    }
-  }
-
-  /** Writes what must follow the reservations: totals that shrink, transfers and statuses. */
-  async finish(nowMs: number): Promise<void> {
-    for (const plan of this.plans) {
-      const { state, home, need, total, totals, left, arrived } = plan;
-      const { no, status, terms } = home.copy;
-      if (state.row && need.total && total !== null && Number(state.row.total) > total)
-        await this.#campaigns.setTotal(no, total);
-      await this.#buckets.setTotals(no, changedTotals(state.rows, totals, false));
       await this.#buckets.endTransfers(no, arrived);
       await this.#buckets.insertTransfers(no, left);
       const sealed = state.buckets.filter(({ part }) => part.sealed).map(({ part }) => part.bucket);
@@ -116,17 +99,4 @@ export class DividedCampaigns {
     const audit = [{ ...at, before: before ?? {}, after, request: '' }];
     await writeProjection(this.client, { ...emptyProjection(), audit });
   }
-}
-
-/** The totals of buckets that grow, or those that shrink. */
-function changedTotals(
-  rows: readonly BucketRow[],
-  totals: readonly (number | null)[],
-  growing: boolean,
-): [number, number | null][] {
-  return rows.flatMap(({ bucket, total: before }): [number, number | null][] => {
-    const total = totals[bucket] ?? null;
-    if (total === before) return [];
-    return (total === null || total > Number(before)) === growing ? [[bucket, total]] : [];
-  });
 }

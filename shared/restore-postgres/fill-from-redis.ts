@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { OrderId, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { FurtherPayment } from '../projection/projection.js';
 import { keys } from '../redis/keys.js';
 
 /** A reservation, or the future reservation of a place in line. */
@@ -10,15 +9,12 @@ export type Named = { reservation: string; user: string; order: string };
 /** The references of the payments of these reservations; for each reservation, the oldest first. */
 export async function paymentsInRedis(
   redis: Redis,
-  { no, product }: { no: number; product: ProductId },
+  product: ProductId,
   reservations: readonly string[],
-  atMs: number,
-): Promise<FurtherPayment[]> {
-  if (reservations.length === 0) return [];
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (reservations.length === 0) return new Map();
   const texts = await engine(() => redis.hmget(keys.payments(product), ...reservations));
-  return reservations.flatMap((reservation, i) =>
-    (JSON.parse(texts[i] ?? '[]') as string[]).map((payment) => ({ no, reservation, payment, atMs })),
-  );
+  return new Map(reservations.map((id, i) => [id, JSON.parse(texts[i] ?? '[]') as string[]]));
 }
 
 /**

@@ -31,7 +31,7 @@ export type CampaignFindings = {
 export type Findings = {
   cursor: string;
   lastId: string;
-  /** Number of entries that the journal has after the cursor. */
+  /** Number of entries that the journal has, and that a worker writes. */
   backlog: number;
   /** Whether entries between the cursor and the first entry of the journal are lost. */
   gap: boolean;

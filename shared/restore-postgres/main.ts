@@ -15,8 +15,9 @@ import { SaleCopy } from '../sale/sale-copy.js';
 import type { CommandShards } from '../shards/command-shards.js';
 import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
+import { OutOfService, RedisBehind } from './refusals.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
-import { OutOfService, RedisBehind, restoreTogether } from './restore.js';
+import { restoreTogether } from './restore.js';
 import { RestoredPlaces } from './restored-places.js';
 
 /**

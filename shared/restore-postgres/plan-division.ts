@@ -1,14 +1,14 @@
 import type { ProductId } from '../domain/ids.js';
 import type { Transit } from '../postgres/campaign-buckets.js';
 import type { BucketCopy, CampaignCopy } from '../sale/sale-copy.js';
-import type { Backlog } from './backlog.js';
 import type { CampaignFindings } from './findings.js';
-import { differ, findingsOf, type Need, needOf } from './plan-campaign.js';
+import { findingsOf, type Need, needOf } from './need.js';
+import { BucketsDiffer } from './refusals.js';
 import type { BucketRow, LostTransfer } from './restored-buckets.js';
 import type { CampaignRow } from './restored-campaigns.js';
 
-/** A bucket at the moment of the picture of its shard. `backlog`: null = the shard has a new history without entries */
-export type PicturedBucket = { copy: CampaignCopy; part: BucketCopy; shard: number; backlog: Backlog | null };
+/** A bucket as it was at the position of its shard. */
+export type PicturedBucket = { copy: CampaignCopy; part: BucketCopy; shard: number };
 
 /** What Redis and Postgres have of a divided campaign. `transit`: the transfers on their way by Postgres. */
 export type DividedState = {
@@ -34,14 +34,9 @@ export type DivisionPlan = {
   left: LostTransfer[];
   arrived: Transit[];
   findings: CampaignFindings;
-  /** Bucket → transfers of it that neither Postgres nor the journal has. */
+  /** Bucket → transfers of it that Postgres lacks. */
   transfers: Map<number, NonNullable<CampaignFindings['transfers']>>;
 };
-
-/** The buckets of a campaign contradict each other or Postgres, so that its units cannot be determined. */
-export class BucketsDiffer extends Error {
-  override readonly name = 'BucketsDiffer';
-}
 
 /**
  * Plans the rows that a divided campaign needs besides those of its reservations. Its units are those of its buckets
@@ -60,16 +55,19 @@ export function planDivision(state: DividedState): DivisionPlan {
   const arrived = state.transit.filter(hasArrived);
   const moving = [...left.filter((one) => !one.hasArrived), ...state.transit.filter((one) => !hasArrived(one))];
   const totals = Array.from({ length: count }, (_, bucket) =>
-    totalOf(byNumber.get(bucket)?.copy ?? null, rows.find((one) => one.bucket === bucket) ?? null),
+    totalOf(
+      byNumber.get(bucket)?.copy,
+      rows.find((one) => one.bucket === bucket),
+    ),
   );
   const total = totals.includes(null)
     ? null
     : [...totals, ...moving.map(({ units }) => units)].reduce<number>((sum, units) => sum + Number(units), 0);
   const newest = buckets.reduce((best, { copy }) => (copy.version > best.version ? copy : best), home.copy);
   const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
-  const need = needOf({ ...home.copy, version: newest.version, total, codes }, row && { ...row, refused: 0 });
+  const need = needOf({ ...home.copy, version: newest.version, total, codes }, row);
   const plan = { state, newest, home, need, total, totals, left, arrived };
-  return { ...plan, findings: findingsOfDivision(plan), transfers: transfersFound(plan, byNumber) };
+  return { ...plan, findings: findingsOf(newest, row, need), transfers: transfersFound(plan) };
 }
 
 /** @throws BucketsDiffer */
@@ -106,45 +104,19 @@ function lostTransfers({ buckets, rows }: DividedState): Transit[] {
 }
 
 /** The units that a bucket must have in Postgres. */
-function totalOf(copy: CampaignCopy | null, row: BucketRow | null): number | null {
-  if (!row) return copy?.total ?? null;
-  if (!copy || !differ(copy.total, row)) return row.total;
-  if (copy.total === null) return null;
-  return copy.total > Number(row.total) ? copy.total : copy.total + row.refused;
+function totalOf(copy: CampaignCopy | undefined, row: BucketRow | undefined): number | null {
+  return (copy ?? row)?.total ?? null;
 }
 
 type Planned = Omit<DivisionPlan, 'findings' | 'transfers'>;
 
-function findingsOfDivision({ state, newest, home, need, total }: Planned): CampaignFindings {
-  const { row } = state;
-  const no = home.copy.no;
-  const restocked = home.backlog?.unitsAdded(no) ?? 0;
-  return {
-    ...findingsOf(newest, row, need),
-    status: home.backlog?.hasStatus(no) ? null : need.status,
-    total: need.total && Number(total) - restocked === row?.total ? null : need.total,
-  };
-}
-
-/** Counts the transfers by the bucket that gave them, without those that the journal has. */
-function transfersFound(
-  { state, left, arrived }: Planned,
-  byNumber: ReadonlyMap<number, PicturedBucket>,
-): DivisionPlan['transfers'] {
+function transfersFound({ state, left, arrived }: Planned): DivisionPlan['transfers'] {
   const found: DivisionPlan['transfers'] = new Map();
-  const of = (bucket: number) => {
-    const counted = found.get(bucket) ?? { left: 0, units: 0, arrived: 0 };
-    found.set(bucket, counted);
-    return counted;
-  };
-  const no = byNumber.get(0)?.copy.no ?? 0;
-  for (const { bucket } of state.buckets.map(({ part }) => part)) of(bucket);
-  for (const { from, out, units } of left) {
-    if (byNumber.get(from)?.backlog?.hasLeft(no, out)) continue;
-    of(from).left += 1;
-    of(from).units += units;
+  for (const { part } of state.buckets) {
+    const given = left.filter(({ from }) => from === part.bucket);
+    const units = given.reduce((sum, one) => sum + one.units, 0);
+    const ended = arrived.filter(({ from }) => from === part.bucket);
+    found.set(part.bucket, { left: given.length, units, arrived: ended.length });
   }
-  for (const { from, to, out } of arrived)
-    if (!byNumber.get(to)?.backlog?.hasArrived(no, from, out)) of(from).arrived += 1;
   return found;
 }

@@ -2,6 +2,7 @@ import type { JournalEntry } from '../contracts/journal.js';
 import { ACTORS } from '../domain/actors.js';
 import { madeAtMs, type ReservationId, type UserId } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
+import { type FirstChange, rewindPlace } from '../image/rewind.js';
 import { isPseudonym } from '../postgres/erasures.js';
 import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
 import type { NewTicket, TicketChange } from '../projection/projection.js';
@@ -57,35 +58,6 @@ function rowState({ state }: ReservationRecord): RecordState {
   return state === 'reacquired' ? 'redeemed' : state;
 }
 
-/**
- * Applies an entry to a reservation.
- * @param record null = the entry makes the reservation, or the reservation is unknown
- */
-export function applied(record: ReservationRecord | null, entry: JournalEntry): ReservationRecord | null {
-  switch (entry.kind) {
-    case 'reserved': {
-      const { state, user, qty, slot, dueMs, lineNo, order, code } = entry;
-      return { state, user, qty, slot, dueMs, lineNo, orderId: order, code };
-    }
-    case 'redeemed':
-      return record && { ...record, state: entry.reacquired ? 'reacquired' : 'redeemed', slot: entry.slot };
-    case 'released':
-    case 'expired':
-    case 'voided':
-      return record && { ...record, state: entry.kind };
-    case 'extended':
-      return record && { ...record, dueMs: entry.dueMs };
-    case 'reduced': {
-      const { qty, released, refunded, burned } = entry;
-      return record && { ...record, qty, reduced: { released, refunded, burned } };
-    }
-    case 'refunded':
-      return record && { ...record, state: entry.burned ? 'burned' : 'refunded' };
-    default:
-      return record;
-  }
-}
-
 export function recordOfRow(row: SnapshotReservation): ReservationRecord {
   const { user, qty, slot, dueMs, lineNo, order, code, reduced } = row;
   const state = row.burned ? 'burned' : row.status === 'redeemed' && row.reacquired ? 'reacquired' : row.status;
@@ -94,7 +66,7 @@ export function recordOfRow(row: SnapshotReservation): ReservationRecord {
 
 /**
  * Makes the journal entries that Postgres lacks for a reservation, from its record. Times and names that only the
- * original entries have are estimated or empty. If the journal still has the entries, these are filled in later.
+ * original entries had are estimated or empty.
  */
 export function missingEntries(
   campaign: CampaignCopy,
@@ -176,95 +148,81 @@ function reductionsOf(record: ReservationRecord, row: ReservationRecord | null) 
   });
 }
 
-/** A place in line as it should be in Postgres. */
-export type PlaceTarget = {
-  lineNo: number;
-  status: SnapshotTicket['status'];
-  /** null = only the end of the place is known. */
-  details: { user: string; qty: number; reservation: string; order: string; code: number | null } | null;
-};
+/** A place in line that Postgres must have. */
+export type PlannedPlace = { lineNo: number; status: NewTicket['status']; user: string } & PlaceDetails;
+type PlaceDetails = { qty: number; reservation: string; order: string; code: number | null };
 
 /**
  * The end of a place by the state of its user. A user with state `queued` who is not in line waited until the line was
  * closed.
  */
-const ENDED: Record<string, PlaceTarget['status']> = { held: 'promoted', left: 'left', queued: 'closed' };
+const ENDED: Record<string, TicketChange['status']> = { held: 'promoted', left: 'left', queued: 'closed' };
 
-/**
- * The places that follow from the records in Redis: users in line, users whose place ended, and promoted reservations.
- */
-export function placesOf(
-  people: ReadonlyMap<string, PersonCopy>,
-  reservations: ReadonlyMap<string, ReservationRecord>,
-  tail: readonly JournalEntry[],
-): Map<number, PlaceTarget> {
-  const places = new Map<number, PlaceTarget>();
-  for (const [user, { state, inLine, lineNo, qty, reservation, order, code }] of people) {
-    if (lineNo === 0) continue;
-    const status = inLine ? 'waiting' : ENDED[state];
-    if (!status) throw new ContractError(`a person has the unknown state ${state}`);
-    places.set(lineNo, { lineNo, status, details: { user, qty, reservation, order, code } });
-  }
-  for (const [reservation, { user, qty, lineNo, code }] of reservations) {
-    if (lineNo === 0) continue;
-    places.set(lineNo, { lineNo, status: 'promoted', details: { user, qty, reservation, order: '', code } });
-  }
-  for (const entry of tail) {
-    if (entry.kind === 'queued') {
-      const { user, qty, reservation, order, code, lineNo } = entry;
-      places.set(lineNo, { lineNo, status: 'waiting', details: { user, qty, reservation, order, code } });
-    } else if (entry.kind === 'left') {
-      const details = places.get(entry.lineNo)?.details ?? null;
-      places.set(entry.lineNo, { lineNo: entry.lineNo, status: entry.ending, details });
-    } else if (entry.kind === 'reserved' && entry.lineNo > 0) {
-      const { user, qty, reservation, order, code, lineNo } = entry;
-      places.set(lineNo, { lineNo, status: 'promoted', details: { user, qty, reservation, order, code } });
-    }
-  }
-  return places;
+function endOf({ state }: PersonCopy): TicketChange['status'] {
+  const status = ENDED[state];
+  if (!status) throw new ContractError(`a person has the unknown state ${state}`);
+  return status;
 }
 
-export type PlaceSteps = { inserts: NewTicket[]; ends: TicketChange[] };
+/**
+ * How a place ended until the position, for which Postgres has a waiting user.
+ * @param person the user's record, which may be about a later place
+ * @param isMade whether the reservation of the place existed at the position
+ * @returns null = the user still waited
+ */
+export function endOfPlace(
+  { user, lineNo, reservation }: Pick<SnapshotTicket, 'user' | 'lineNo' | 'reservation'>,
+  person: PersonCopy | null,
+  isMade: boolean,
+  first: FirstChange,
+): TicketChange['status'] | null {
+  if (isMade) return 'promoted';
+  const ended = person && person.lineNo === lineNo && !person.inLine ? endOf(person) : 'left';
+  const hasChanged = first('place', user) !== undefined;
+  if (ended === 'left' && person?.lineNo === lineNo && !person.inLine && !hasChanged) return ended;
+  // The user took the later place before the position.
+  if (person && person.lineNo > lineNo && !hasChanged) return ended;
+  const now = person?.inLine ? { lineNo: person.lineNo, reservation: person.reservation } : null;
+  const place = rewindPlace(user, now, { lineNo, reservation }, first);
+  return place?.lineNo === lineNo ? null : ended;
+}
 
 /**
- * Plans the changes of places in Postgres.
- * @param tickets the rows with these line numbers, and the waiting rows of the same users
+ * The place in a user's record, as it was at the position; null = there was none, or its user was promoted, so that it
+ * follows from the reservation (placeOfReservation).
  */
-export function placeSteps(
-  no: number,
-  places: ReadonlyMap<number, PlaceTarget>,
-  tickets: readonly SnapshotTicket[],
-  nowMs: number,
-): PlaceSteps {
-  const steps: PlaceSteps = { inserts: [], ends: [] };
-  const known = new Set(tickets.map(({ lineNo }) => lineNo));
-  for (const { lineNo, status } of tickets) {
-    if (status !== 'waiting') continue;
-    // A user without this place in Redis has left it.
-    const target = places.get(lineNo)?.status ?? 'left';
-    if (target !== 'waiting') steps.ends.push({ no, lineNo, status: target, endedMs: nowMs });
-  }
-  for (const { lineNo, status, details } of places.values()) {
-    if (known.has(lineNo) || !details) continue;
-    const { user, qty, reservation, order, code } = details;
-    const joined = madeAtMs(reservation as ReservationId);
-    steps.inserts.push({
-      no,
-      lineNo,
-      status,
-      user,
-      qty,
-      reservation,
-      order,
-      code,
-      atMs: joined,
-      endedMs: status === 'waiting' ? null : nowMs,
-      device: '',
-      key: '',
-      answer: '',
-      trace: '',
-      stacking: null,
-    });
-  }
-  return steps;
+export function placeOfPerson(user: string, person: PersonCopy, first: FirstChange): PlannedPlace | null {
+  const { inLine, lineNo, qty, reservation, order, code } = person;
+  const [change, closing] = [first('place', user), first('line', '')];
+  const place = { lineNo, user, qty, reservation, order, code };
+  if (lineNo === 0 || person.state === 'held') return null;
+  // A later entry is about this place, or the user took it later.
+  if (change) return change.before?.lineNo === lineNo ? { ...place, status: 'waiting' } : null;
+  const endsLater = person.state === 'queued' && closing !== undefined && lineNo <= closing.upTo;
+  return { ...place, status: inLine || endsLater ? 'waiting' : endOf(person) };
+}
+
+/**
+ * The place from which a reservation was made, as it was at the position; null = there was none.
+ * @param isMade whether the reservation existed at the position
+ */
+export function placeOfReservation(
+  id: string,
+  { lineNo, user, qty, code, reduced = NOTHING_REDUCED }: ReservationRecord,
+  isMade: boolean,
+  first: FirstChange,
+): PlannedPlace | null {
+  const waited = first('place', user)?.before?.lineNo === lineNo;
+  if (lineNo === 0 || (!isMade && !waited)) return null;
+  const asked = qty + reduced.released + reduced.refunded;
+  return { lineNo, status: isMade ? 'promoted' : 'waiting', user, qty: asked, reservation: id, order: '', code };
+}
+
+export function ticketOf(no: number, { lineNo, status, ...place }: PlannedPlace, nowMs: number): NewTicket {
+  return {
+    ...{ no, lineNo, status, ...place },
+    atMs: madeAtMs(place.reservation as ReservationId),
+    endedMs: status === 'waiting' ? null : nowMs,
+    ...{ device: '', key: '', answer: '', trace: '', stacking: null },
+  };
 }

@@ -6,7 +6,8 @@ export function reportOf(findings: Findings, dryRun: boolean): string[] {
   const { cursor, lastId, backlog, gap, campaigns, renumberedEvents } = findings;
   const lines = [`Postgres has the journal up to ${cursor}, Redis is at ${lastId}.`];
   if (gap) {
-    const rest = backlog > 0 ? `The journal still has the last ${backlog} of them; earlier entries are lost.` : '';
+    const rest =
+      backlog > 0 ? `The journal still has the last ${backlog} of them, for a worker; earlier entries are lost.` : '';
     lines.push(`Postgres lacks entries that were committed before. ${rest}`.trim());
   } else if (backlog > 0) {
     lines.push(`${backlog} entries have not been written yet.`);

@@ -14,8 +14,6 @@ export type BucketRow = {
   sealed: boolean;
   /** Number of the last transfer that left it. */
   movedOut: number;
-  /** Units of reservations that were voided because they would have exceeded the cap. Redis does not count them. */
-  refused: number;
 };
 
 /** The rows of all campaigns and of their buckets, before the repair. */
@@ -34,10 +32,7 @@ export class RestoredBuckets {
       `select c.no, b.bucket, b.total::float8 as total, b.held::float8 as held, b.redeemed::float8 as redeemed,
          b.burned::float8 as burned, b.sealed_at is not null as sealed,
          coalesce((select max(out_no) from stock_transfers t
-           where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut",
-         coalesce((select sum(qty) from redemptions r where r.campaign_id = b.campaign_id and r.status = 'voided'
-           and r.reason in ('campaigns_cap', 'campaign_buckets_cap') and not r.burned
-           and redemption_bucket(r.redemption_id) = b.bucket), 0)::float8 as refused
+           where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut"
        from campaign_buckets b join campaigns c using (campaign_id) order by c.no, b.bucket`,
     );
     return rows;

@@ -19,8 +19,6 @@ export type CampaignRow = {
   held: number;
   redeemed: number;
   burned: number;
-  /** Units of reservations that were voided because they would have exceeded the cap. Redis does not count them. */
-  refused: number;
 };
 
 /** The terms of a campaign that Redis has too. */
@@ -47,9 +45,7 @@ export class RestoredCampaigns {
     const { rows } = await this.client.query<CampaignRow>(
       `select campaign_id as id, no, product_id as product, status, total_limit::float8 as total, terms_version as version,
          coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes,
-         held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned,
-         coalesce((select sum(qty) from redemptions r where r.campaign_id = c.campaign_id and r.status = 'voided'
-           and r.reason = 'campaigns_cap' and not r.burned), 0)::float8 as refused
+         held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned
        from campaigns c order by no`,
     );
     return rows;

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
-import type { RawEntry } from '../contracts/journal.js';
 import { bucketOfNumber, campaignOfNumber } from '../domain/buckets.js';
 import type { BucketPart, CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { entriesOf } from '../redis/journal-entries.js';
+import { decodeEpoch } from '../redis/epoch.js';
+import { positionOf } from '../redis/journal.js';
 import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
@@ -59,13 +59,8 @@ export type PersonCopy = {
 export type Wanted = { product: ProductId; reservations: readonly string[]; users: readonly string[] };
 export type Records = { reservations: Map<string, ReservationRecord>; people: Map<string, PersonCopy> };
 
-/** A consistent read of records and journal. */
-export type Moment = {
-  lastId: string;
-  entries: RawEntry[];
-  campaigns: Map<ProductId, CampaignCopy>;
-  records: Map<ProductId, Records>;
-};
+/** What was read at one moment, and the last entry of the journal and its history then. */
+export type AtMoment<Value> = { value: Value; lastId: string; generation: number };
 
 /**
  * Reads all records of a sale from Redis, to copy them to Postgres. Changes nothing, and runs concurrently with
@@ -93,57 +88,40 @@ export class SaleCopy {
     return campaignOf(product, await engine(() => this.redis.hgetall(keys.campaign(product))));
   }
 
-  /** Yields every reservation in batches. A reservation may come twice. */
-  async *reservations(product: ProductId, batch: number): AsyncGenerator<Map<string, ReservationRecord>> {
+  /** Yields the id of every reservation in batches. One may come twice while the campaign changes. */
+  reservationIds(product: ProductId, batch: number): AsyncGenerator<string[]> {
+    return this.#names(keys.reservations(product), batch);
+  }
+
+  /** Yields every user in batches, in the same way. */
+  users(product: ProductId, batch: number): AsyncGenerator<string[]> {
+    return this.#names(keys.people(product), batch);
+  }
+
+  async *#names(key: string, batch: number): AsyncGenerator<string[]> {
     let cursor = '0';
     do {
-      const [next, flat] = await engine(() => this.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch));
+      const [next, flat] = await engine(() => this.redis.hscan(key, cursor, 'COUNT', batch));
       cursor = next;
-      const found = new Map<string, ReservationRecord>();
-      for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
-      yield found;
+      const names = flat.filter((_, i) => i % 2 === 0);
+      if (names.length > 0) yield names;
     } while (cursor !== '0');
   }
 
-  /** Yields every user in batches. A user may come twice. */
-  async *people(product: ProductId, batch: number): AsyncGenerator<Map<string, PersonCopy>> {
-    let cursor = '0';
-    do {
-      const [next, flat] = await engine(() => this.redis.hscan(keys.people(product), cursor, 'COUNT', batch));
-      cursor = next;
-      const users = flat.filter((_, i) => i % 2 === 0);
-      const scores = users.length === 0 ? [] : await engine(() => this.redis.zmscore(keys.line(product), ...users));
-      const texts = flat.filter((_, i) => i % 2 === 1);
-      yield peopleOf(users, texts, scores);
-    } while (cursor !== '0');
-  }
-
-  /** Returns the records of these users and reservations. */
-  async records(wanted: Wanted): Promise<Records> {
+  /** Returns the records of these users and reservations. @throws EngineUnavailable also while Redis is being filled */
+  async records(wanted: Wanted): Promise<AtMoment<Records>> {
     const transaction = this.redis.multi();
     const decode = readRecords(transaction, wanted);
-    return decode(await run(transaction));
+    return atMoment(transaction, decode);
   }
 
-  /** Reads in one transaction: these records, these campaigns, and the journal entries later than `after`. */
-  async moment(after: string, products: readonly ProductId[], wanted: readonly Wanted[]): Promise<Moment> {
+  /** Returns those of these campaigns that Redis has. @throws EngineUnavailable also while Redis is being filled */
+  async campaigns(products: readonly ProductId[]): Promise<AtMoment<CampaignCopy[]>> {
     const transaction = this.redis.multi();
-    transaction.xrange(keys.journal, `(${after}`, '+');
-    transaction.xinfo('STREAM', keys.journal);
     for (const product of products) transaction.hgetall(keys.campaign(product));
-    const decoders = wanted.map((one) => ({ product: one.product, decode: readRecords(transaction, one) }));
-    const results = await run(transaction);
-    const entries = entriesOf(results.shift() as [string, string[]][], after);
-    const journal = results.shift() as unknown[] | null;
-    // Entries after `after` may have been persisted and trimmed before this moment.
-    const lastId = journal ? String(journal[journal.indexOf('last-generated-id') + 1]) : after;
-    const campaigns = new Map<ProductId, CampaignCopy>();
-    for (const product of products) {
-      const campaign = campaignOf(product, results.shift() as Record<string, string>);
-      if (campaign) campaigns.set(product, campaign);
-    }
-    const records = new Map(decoders.map(({ product, decode }) => [product, decode(results)]));
-    return { lastId, entries, campaigns, records };
+    return atMoment(transaction, (results) =>
+      products.flatMap((product, i) => campaignOf(product, results[i] as Record<string, string>) ?? []),
+    );
   }
 
   /**
@@ -224,7 +202,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     hasAudience: hash.open_to_all === '0',
     details: detailsOf(hash.details ?? '', number('version')),
     codes: number('codes'),
-    total: total === -1 ? null : total,
+    total: total === -1 ? null : total + number('refused'),
     held: number('held'),
     redeemed: number('redeemed'),
     burned: number('burned'),
@@ -244,14 +222,16 @@ function bucketOf(hash: Record<string, string>): BucketCopy | null {
   };
 }
 
-async function run(transaction: Transaction): Promise<unknown[]> {
-  const results = await engine(() => transaction.exec());
-  return (results ?? []).map(([error, value]) => {
-    // The journal has no entry yet.
-    if (error && /no such key/.test(error.message)) return null;
-    if (error) throw new EngineUnavailable('redis', error.message, { cause: error });
-    return value;
-  });
+async function atMoment<Value>(
+  transaction: Transaction,
+  decode: (results: unknown[]) => Value,
+): Promise<AtMoment<Value>> {
+  const results = (await engine(() => transaction.get(keys.epoch).xinfo('STREAM', keys.journal).exec())) ?? [];
+  const [[journalError, journal] = [], [, epoch] = []] = [results.pop(), results.pop()];
+  if (typeof epoch !== 'string') throw new EngineUnavailable('redis', 'Redis is empty or being filled');
+  for (const [error] of results) if (error) throw EngineUnavailable.from('redis', error);
+  const { lastId } = positionOf(journalError ?? null, journal);
+  return { value: decode(results.map(([, value]) => value)), lastId, generation: decodeEpoch(epoch).generation };
 }
 
 async function engine<Value>(call: () => Promise<Value>): Promise<Value> {

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { Transfers } from '../../shared/buckets/transfers.js';
-import type { UserId } from '../../shared/domain/ids.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import type { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
@@ -24,14 +24,17 @@ export class DividedRestore {
     this.#transfers = new Transfers(sale.sales, committing, { transferCommitMs: 5_000 });
   }
 
-  /** Repairs all shards, as the command does. */
-  repair(dryRun = false, database: Database = this.sale.database): Promise<Findings[]> {
+  /** Repairs all shards, as the command does. Then workers go on where the journals begin. */
+  async repair(dryRun = false, database: Database = this.sale.database): Promise<Findings[]> {
     const { shards, map } = this.sale;
     const [home] = shards;
     if (!home) throw new Error('there is no shard');
     const stream = new EventStream(home.store.scripts, 100_000);
     const parts = shards.map(({ redis, journal, cursor }) => ({ redis, journal, cursor, stream, database }));
-    return restoreTogether(parts, { dryRun, settleMs: 50, bucketsOf: (product) => map.bucketsOf(product) });
+    const options = { dryRun, settleMs: 50, bucketsOf: (product: ProductId) => map.bucketsOf(product) };
+    const findings = await restoreTogether(parts, options);
+    if (!dryRun) await this.sale.persistAll();
+    return findings;
   }
 
   /** Moves units, which have left and arrived afterwards. */

@@ -1,9 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Journal } from '../../shared/redis/journal.js';
-import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { JOURNAL_START, journalPlace } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import { SaleCopy } from '../../shared/sale/sale-copy.js';
+
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
@@ -72,8 +71,6 @@ test('an entry stays until all of its promises are committed, and is continued w
   // Another worker, which has not read it before.
   const rest = await new Journal(sale.redis).read(String(ids[3]), 100);
   expect(rest.map(({ journalId }) => journalId)).toEqual(ids.slice(4));
-  const { entries } = await new SaleCopy(sale.redis).moment(String(ids[3]), [], []);
-  expect(entries.map(decodeEntry)).toEqual(rest.map(decodeEntry));
   await store.persist();
   expect(await store.campaignRow(campaign)).toMatchObject({ taken: 10 });
   expect(await journalRows()).toBe(0);

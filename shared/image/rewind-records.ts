@@ -1,0 +1,70 @@
+import type { RecordState, ReservationRecord } from '../sale/reservation-record.js';
+import type { CampaignCopy } from '../sale/sale-copy.js';
+import { factOf } from './facts.js';
+import type { CoveredTail } from './journal-tail.js';
+import { type FirstChange, rewindReservation } from './rewind.js';
+
+/**
+ * Returns the whole record of a reservation as it was at an earlier position; null = it did not exist. Where the
+ * entries do not say what it was, it takes as many units as it did, and a later entry replaces it.
+ * @param row as Postgres has it
+ * @param isPaid whether a payment is known that no later entry brings
+ */
+export function rewindRecord(
+  id: string,
+  record: ReservationRecord | null,
+  row: ReservationRecord | null,
+  isPaid: boolean,
+  first: FirstChange,
+): ReservationRecord | null {
+  if (!record) return null;
+  const fact = rewindReservation(id, factOf(record), row && factOf(row), first);
+  if (!fact) return null;
+  const { qty, released, refunded, burned } = fact;
+  const change = first('state', id);
+  const isChanged = change !== undefined;
+  const at: ReservationRecord = {
+    ...record,
+    qty,
+    state: isChanged ? stateOf(fact.state, record, row, isPaid && change.void !== undefined) : record.state,
+    // A late payment takes another slot.
+    slot: isChanged && row ? row.slot : record.slot,
+    dueMs: first('due', id) && row ? row.dueMs : record.dueMs,
+  };
+  const { reduced: _, ...whole } = at;
+  return released + refunded > 0 ? { ...at, reduced: { released, refunded, burned } } : whole;
+}
+
+/** @param isPaid whether it was paid when it was voided */
+function stateOf(
+  state: RecordState,
+  { dueMs }: ReservationRecord,
+  row: ReservationRecord | null,
+  isPaid: boolean,
+): RecordState {
+  if (state === 'redeemed' && row?.state === 'reacquired') return row.state;
+  // If nothing was due, it was never unpaid.
+  return state === 'reserved' && (dueMs === 0 || isPaid) ? 'redeemed' : state;
+}
+
+/** Returns a campaign, or its bucket, as it was at an earlier position. Terms are not journaled, and stay. */
+export function rewindCampaign(copy: CampaignCopy, tail: CoveredTail): CampaignCopy {
+  let { status, total } = copy;
+  const part = copy.part && { ...copy.part, arrived: { ...copy.part.arrived } };
+  const seen = new Set<string>();
+  for (const step of tail.steps()) {
+    const isFirst = !seen.has(step.fact);
+    seen.add(step.fact);
+    if (step.fact === 'total' && total !== null) total -= step.added;
+    if (step.fact === 'status' && isFirst) status = step.before;
+    if (!part) continue;
+    if (step.fact === 'sealed') part.sealed = false;
+    if (step.fact === 'left' && isFirst) {
+      part.movedOut = step.out - 1;
+      part.gave = part.gave.filter(([out]) => out < step.out);
+    }
+    // Transfers between two buckets arrive in their order.
+    if (step.fact === 'arrived') part.arrived[step.from] = Math.min(part.arrived[step.from] ?? 0, step.out - 1);
+  }
+  return { ...copy, status, total, part };
+}
