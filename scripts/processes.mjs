@@ -171,7 +171,7 @@ export function sendSignal(pid, signal) {
  * @param {User | undefined} as
  * @returns {string[]}
  */
-function setprivPrefix(deathSignal, as) {
+export function setprivPrefix(deathSignal, as) {
   if (!hasSetpriv()) return [];
   const prefix = ['setpriv', '--pdeathsig', deathSignal.slice(3)];
   if (as !== undefined) prefix.push('--reuid', String(as.uid), '--regid', String(as.gid), '--clear-groups');

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { setprivPrefix } from '../../scripts/processes.mjs';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { noteBreach } from './contract-breaches.js';
@@ -138,7 +139,9 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string, wi
   const preload = pathToFileURL(join(projectRoot(), 'test/harness/preload-contracts.mjs')).href;
   const compares = name === 'api' && root === projectRoot();
   const command = [...within, process.execPath, ...(compares ? [`--import=${preload}`] : []), main];
-  const child = spawn(command[0] as string, command.slice(1), {
+  // A process that outlives this one would take the Redis that a later file starts on its port into service.
+  const [program = '', ...args] = [...setprivPrefix('SIGKILL', undefined), ...command];
+  const child = spawn(program, args, {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
