@@ -7,7 +7,12 @@ import { ADMIN_SECRET } from './service.js';
 export const LIMIT_MS = 30_000;
 export const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
-export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+/** Presses a button that can be clicked. By the keyboard, because a button may move while the mouse is down. */
+export async function press(page: Page, name: string): Promise<void> {
+  const button = page.getByRole('button', { name, exact: true });
+  await button.click({ trial: true });
+  await button.press('Enter');
+}
 export const shows = (page: Page, text: string | RegExp) =>
   page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: LIMIT_MS });
 export const heading = (page: Page, name: string) =>
