@@ -52,8 +52,8 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
       path: '/admin/campaigns/:id/reconcile',
       summary: 'Compare Redis with Postgres and repair',
       description:
-        'Explains each difference and makes repairs that are provably safe. Promises that never reached Postgres are journaled ' +
-        'again. If Redis lacks data, it is filled from Postgres; requests get 503 meanwhile.',
+        'Explains each difference and makes repairs that are provably safe. Promises that never reached Postgres are written ' +
+        'to it. If Redis lacks data, it is filled from Postgres; requests get 503 meanwhile.',
       tag: 'admin',
       caller: 'admin',
       params,
@@ -62,7 +62,7 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
           description: 'The differences after the repair, and those before it.',
           data: verdict.extend({
             before: verdict,
-            repaired: z.object({ journaled: z.int(), refilled: z.boolean() }),
+            repaired: z.object({ written: z.int(), refilled: z.boolean() }),
           }),
         },
         202: {

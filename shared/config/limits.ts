@@ -169,8 +169,6 @@ export const LIMITS = {
   requestsWaiting: 20_000,
   /** How often the counters of Redis and Postgres are compared. Rows are compared only when the counters differ. */
   reconcileEveryMs: 60_000,
-  /** How long the comparison waits for Postgres to catch up with the journal. */
-  reconcileSettleMs: 5_000,
   /** How long an operator's request waits for the result. The comparison goes on after that. */
   reconcileAnswerMs: 10_000,
   /** How often ended campaigns are looked for. One with nothing to archive costs one short script. */

@@ -7,8 +7,8 @@ import type { Verdict } from './verdict.js';
 export type Reconciliation = Verdict & {
   before: Verdict;
   repaired: {
-    /** Journal entries written again. */
-    journaled: number;
+    /** Reservations of which Postgres lacked something. */
+    written: number;
     /** Whether the campaign was filled from Postgres. */
     refilled: boolean;
   };

@@ -10,8 +10,6 @@ export class AtPosition<Facts> {
   ) {}
 }
 
-/** Postgres lacks that units of a reservation were given back. The entry can be journaled again. */
-export const LACKS_REDUCTION = 'Postgres has more units of the reservation than Redis';
 const TOTALS_DIFFER = 'the totals of Redis and Postgres differ';
 /** The states in which units are taken; each has a counter. */
 export const COUNTED = ['held', 'redeemed', 'burned'] as const;
@@ -33,8 +31,7 @@ export function isMissingPlace({ why }: Difference): boolean {
 }
 
 /**
- * Whether Postgres lacks units that were added in Redis. If so, reservations must not be journaled again, because
- * Postgres would reject them.
+ * Whether Postgres lacks units that were added in Redis. If so, it has no room for the reservations that it lacks.
  */
 export function lacksRestock(differences: readonly Difference[]): boolean {
   return differences.some(({ why, redis, postgres }) => why === TOTALS_DIFFER && Number(redis) > Number(postgres));
@@ -77,7 +74,8 @@ const textOf = ({ state }: Reservation): string => (state === 'burned' ? 'refund
 function unitsDiffer(record: Reservation, row: Reservation): Omit<Difference, 'reservation'> | null {
   if (record.state === 'voided') return null;
   if (record.qty !== row.qty) {
-    const why = record.qty < row.qty ? LACKS_REDUCTION : 'Redis has more units of the reservation than Postgres';
+    const [more, fewer] = record.qty < row.qty ? ['Postgres', 'Redis'] : ['Redis', 'Postgres'];
+    const why = `${more} has more units of the reservation than ${fewer}`;
     return { side: 'postgres', why, redis: String(record.qty), postgres: String(row.qty) };
   }
   const [redis, postgres] = [givenBack(record), givenBack(row)];

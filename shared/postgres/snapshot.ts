@@ -1,5 +1,5 @@
 import type { RedemptionStatus } from '../domain/reservation.js';
-import type { Database } from './pool.js';
+import type { Database, Queryable } from './pool.js';
 
 /** A reservation in Postgres, with everything that Redis needs to continue it. */
 export type SnapshotReservation = {
@@ -97,6 +97,19 @@ const LAST_OF_PAGE = `select "user" from (${[
   order by user_id limit $3 + 1)`,
   )
   .join(' union all ')}) f order by "user" offset $3 limit 1`;
+
+/** Reads these reservations: id → row. */
+export async function reservationsById(
+  client: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, SnapshotReservation>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await client.query<SnapshotReservation>(
+    `select ${RESERVATION_COLUMNS} from redemptions where redemption_id = any($1::uuid[])`,
+    [ids],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
 
 /** Reads all rows of one campaign in batches, to fill Redis. */
 export class CampaignSnapshot {

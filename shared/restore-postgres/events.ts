@@ -1,7 +1,7 @@
 import type { Queryable } from '../postgres/pool.js';
+import { type DuplicatePayment, type Promotion, RestoredDetails } from '../postgres/restored-details.js';
 import type { EventStream, StreamEvent } from '../redis/event-stream.js';
 import { BATCH } from './batch.js';
-import { type DuplicatePayment, type Promotion, RestoredDetails } from './restored-details.js';
 
 /** The events of the stream: number → id. */
 export async function publishedIn(stream: EventStream): Promise<Map<number, string>> {

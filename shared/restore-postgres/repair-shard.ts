@@ -1,46 +1,28 @@
 import type { Redis } from 'ioredis';
-import { campaignOfNumber } from '../domain/buckets.js';
-import { orderIdOf, type ProductId } from '../domain/ids.js';
-import { type CoveredTail, JournalTail, Uncovered } from '../image/journal-tail.js';
-import type { FirstChange } from '../image/rewind.js';
-import { rewindCampaign, rewindRecord } from '../image/rewind-records.js';
+import type { ProductId } from '../domain/ids.js';
+import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../image/journal-tail.js';
+import { emptyPage, type Page, PostgresWriter } from '../image/postgres-writer.js';
+import { rewindCampaign } from '../image/rewind-records.js';
 import { JournalHistories } from '../postgres/journal-histories.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 import { recountMinutes } from '../postgres/sale-minutes.js';
-import { eventsOf } from '../projection/events-of-entries.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
-import { insertEvents } from '../projection/new-events.js';
-import { emptyProjection, type FurtherPayment, projectEntries } from '../projection/projection.js';
+import { emptyProjection, type NewTicket } from '../projection/projection.js';
 import { writeProjection } from '../projection/write-projection.js';
 import type { Beginnings } from '../redis/continuity.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { EventStream } from '../redis/event-stream.js';
-import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds, generationOf } from '../redis/journal-ids.js';
-import type { ReservationRecord } from '../sale/reservation-record.js';
-import { type AtMoment, type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
+import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 import { BATCH } from './batch.js';
-import { type Named, paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { CampaignFindings } from './findings.js';
 import { archivedUnits, count, findingsOf, findingsOfBucket, needOf } from './need.js';
-import {
-  endOfPlace,
-  isErased,
-  missingEntries,
-  type PlannedPlace,
-  placeOfPerson,
-  placeOfReservation,
-  recordOfRow,
-  type Step,
-  stepOf,
-  ticketOf,
-} from './plan.js';
+import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
 import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
 import type { CampaignRows } from './restored-buckets.js';
 import { type CampaignRow, RestoredCampaigns } from './restored-campaigns.js';
-import { RestoredDetails } from './restored-details.js';
 import { RestoredRows } from './restored-rows.js';
 
 export const ACTOR = 'npm run reconcile';
@@ -56,20 +38,6 @@ export type RepairDeps = {
   cursor: JournalCursor;
 };
 
-type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null };
-/** `latest`: the record as Redis has it. `payments`: references that Postgres lacks, the oldest first. */
-type Compared = { id: string; record: ReservationRecord | null; row: ReservationRecord | null; step: Step } & {
-  latest: ReservationRecord | null;
-  payments: readonly string[];
-  first: FirstChange;
-};
-/** What a page of reservations or places needs in Postgres. */
-type PageChanges = {
-  changes: Change[];
-  payments: FurtherPayment[];
-  places: PlannedPlace[];
-  erased: { id: string; pseudonym: string }[];
-};
 type Counts = Pick<CampaignFindings, 'missing' | 'changed' | 'places' | 'leftAlone' | 'erased'>;
 
 /**
@@ -92,6 +60,7 @@ type Part = {
 export class ShardRepair {
   readonly #copy: SaleCopy;
   readonly #tail: JournalTail;
+  readonly #writer: PostgresWriter;
   readonly #changed = new Set<number>();
   #parts: Part[] = [];
 
@@ -107,6 +76,7 @@ export class ShardRepair {
     readonly nowMs: number,
   ) {
     this.#copy = new SaleCopy(deps.redis);
+    this.#writer = new PostgresWriter(deps.redis, deps.cursor);
     const beginnings = [...new Map([...found.beginnings, ...known])];
     const since = async () => beginnings.map(([generation, afterId]) => ({ generation, afterId }));
     this.#tail = new JournalTail(deps.journal, null, { since });
@@ -243,28 +213,11 @@ export class ShardRepair {
     }
   }
 
-  /** Writes the idempotency records of what was restored. Redis still has them for a while. */
+  /** Writes the idempotency records of what was restored. */
   async fillAnswers(): Promise<void> {
     if (!this.found.hasGap && this.#changed.size === 0) return;
-    const { database, cursor } = this.deps;
-    for await (const answers of this.#copy.answers(this.#comparable.map(({ copy }) => copy.no))) {
-      const completed: Parameters<RestoredDetails['fillAnswers']>[0][number][] = [];
-      const queued: Parameters<RestoredDetails['fillAnswersOfPlaces']>[0][number][] = [];
-      for (const { key, answer } of answers) {
-        const stored = decodeStoredRequest(answer);
-        if (!stored) continue;
-        const { no, user, record } = stored;
-        if (record.kind === 'queued') queued.push({ no: campaignOfNumber(no), user, key, answer });
-        else completed.push({ reservation: record.reservationId, key, answer, terms: record.terms });
-      }
-      await database.transaction(async (client) => {
-        await this.lock(client);
-        await cursor.lockWrites(client);
-        const details = new RestoredDetails(client);
-        await details.fillAnswers(completed);
-        await details.fillAnswersOfPlaces(queued);
-      });
-    }
+    const numbers = this.#comparable.map(({ copy }) => copy.no);
+    await this.#writer.fillAnswers(this.deps.database, numbers, (client) => this.lock(client));
   }
 
   /** Moves the cursor to the position, from where a worker goes on. The caller holds the locks. */
@@ -301,7 +254,7 @@ export class ShardRepair {
     return this.#writable.filter(({ copy }) => !copy.archived);
   }
 
-  async #cover(no: number, position: string, read: AtMoment<unknown>): Promise<CoveredTail> {
+  async #cover(no: number, position: string, read: RedisPosition): Promise<CoveredTail> {
     if (read.generation !== this.epoch.generation)
       throw new Superseded('a new history of Redis has begun meanwhile; repeat the command');
     // A server that follows another one, which has not been verified yet, has the other one's data.
@@ -313,40 +266,19 @@ export class ShardRepair {
   }
 
   /** One transaction: plans the changes of a page, and writes them. */
-  async #page(part: Part, plan: (client: Queryable, at: string) => Promise<PageChanges | null>): Promise<void> {
+  async #page(part: Part, plan: (client: Queryable, at: string) => Promise<Page | null>): Promise<void> {
     await this.deps.database.transaction(async (client) => {
       const page = await plan(client, await this.lock(client));
       if (!page || this.dryRun) return;
-      if (Object.values(page).some(({ length }) => length > 0)) await this.#write(client, part, page);
+      if (Object.values(page).every(({ length }) => length === 0)) return;
+      await this.#writer.write(client, part.copy, page, this.nowMs);
+      this.#changed.add(part.copy.no);
     });
   }
 
-  /** Writes reservations and places with their orders, which Redis stores separately. */
-  async #write(client: Queryable, { copy }: Part, { changes, payments, places, erased }: PageChanges): Promise<void> {
-    const { redis, cursor } = this.deps;
-    const named: Named[] = [
-      ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
-      ...places.map(({ reservation, user, order }) => ({ reservation, user, order: order || orderIdOf(reservation) })),
-    ];
-    const claims = await stackingInRedis(redis, named);
-    // Redis is not read from here on, so that a Redis that hangs delays its own shard alone.
-    await cursor.lockWrites(client);
-    const rows = new RestoredRows(client);
-    if (erased.length > 0) await rows.eraseUsers(erased);
-    const entries = changes.flatMap(({ id, record, row }) => missingEntries(copy, id, record, row, this.nowMs));
-    await writeProjection(client, {
-      ...projectEntries(entries),
-      newTickets: places.map((place) => ticketOf(copy.no, place, this.nowMs)),
-      furtherPayments: payments,
-    });
-    await insertEvents(client, eventsOf(entries));
-    await new RestoredDetails(client).fillStacking(claims);
-    this.#changed.add(copy.no);
-  }
-
-  async #endReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<PageChanges> {
+  async #endReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
     const { counts } = part;
-    const page: PageChanges = { changes: [], payments: [], places: [], erased: [] };
+    const page = emptyPage();
     for (const { id, record, row, step } of await this.#compared(client, at, part, ids)) {
       if (record && isErased(record, row)) {
         page.erased.push({ id, pseudonym: record.user });
@@ -360,8 +292,8 @@ export class ShardRepair {
     return page;
   }
 
-  async #beginReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<PageChanges> {
-    const page: PageChanges = { changes: [], payments: [], places: [], erased: [] };
+  async #beginReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
+    const page = emptyPage();
     const places: PlannedPlace[] = [];
     const { no } = part.copy;
     for (const { id, record, row, step, latest, payments, first } of await this.#compared(client, at, part, ids)) {
@@ -373,29 +305,12 @@ export class ShardRepair {
       page.changes.push({ id, record, row });
       count(part.counts, record, row);
     }
-    page.places = await this.#missingPlaces(client, part, places);
+    page.tickets = await this.#missingTickets(client, part, places);
     return page;
   }
 
-  async #compared(
-    client: Queryable,
-    position: string,
-    { copy: { no, product } }: Part,
-    ids: readonly string[],
-  ): Promise<Compared[]> {
-    const stored = await new RestoredRows(client).reservations(ids);
-    // Before the records, so that the tail has every later payment.
-    const payments = await paymentsInRedis(this.deps.redis, product, ids);
-    const read = await this.#copy.records({ product, reservations: ids, users: [] });
-    const { first } = await this.#cover(no, position, read);
-    return [...new Set(ids)].map((id) => {
-      const [one, latest] = [stored.get(id), read.value.reservations.get(id) ?? null];
-      const row = one ? recordOfRow(one) : null;
-      const known = beforeLater(payments.get(id) ?? [], first('payment', id)?.payment);
-      const record = rewindRecord(id, latest, row, known.length > 0, first);
-      const lacking = known.filter((payment) => !one?.payments.includes(payment));
-      return { id, latest, record, row, step: stepOf(record, row), payments: lacking, first };
-    });
+  #compared(client: Queryable, position: string, { copy: { no, product } }: Part, ids: readonly string[]) {
+    return this.#writer.compare(client, product, ids, (read) => this.#cover(no, position, read));
   }
 
   async #endPlaces(
@@ -423,26 +338,26 @@ export class ShardRepair {
     return null;
   }
 
-  async #beginPlaces(client: Queryable, position: string, part: Part, users: readonly string[]): Promise<PageChanges> {
+  async #beginPlaces(client: Queryable, position: string, part: Part, users: readonly string[]): Promise<Page> {
     const { no, product } = part.copy;
     const read = await this.#copy.records({ product, reservations: [], users });
     const { first } = await this.#cover(no, position, read);
     const places = [...read.value.people].flatMap(([user, person]) => placeOfPerson(user, person, first) ?? []);
-    const missing = await this.#missingPlaces(client, part, places);
-    return { changes: [], payments: [], places: missing, erased: [] };
+    return { ...emptyPage(), tickets: await this.#missingTickets(client, part, places) };
   }
 
-  async #missingPlaces(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<PlannedPlace[]> {
-    const { row, counts, isOver } = part;
+  async #missingTickets(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<NewTicket[]> {
+    const { copy, row, counts, isOver } = part;
     const numbers = places.map(({ lineNo }) => lineNo);
     const known = row ? await new RestoredRows(client).ticketsByNumber(row.id, numbers) : [];
     const has = new Set(known.map(({ lineNo }) => lineNo));
     const missing = places.filter(({ lineNo }) => !has.has(lineNo));
     counts.places.missing += missing.length;
-    // Bucket 0 ends the line in Postgres, and then each bucket in Redis.
-    return isOver
-      ? missing.map((place) => (place.status === 'waiting' ? { ...place, status: 'closed' } : place))
-      : missing;
+    return missing.map((place) => {
+      // Bucket 0 ends the line in Postgres, and then each bucket in Redis.
+      const status = isOver && place.status === 'waiting' ? 'closed' : place.status;
+      return ticketOf(copy.no, { ...place, status }, this.nowMs);
+    });
   }
 }
 
@@ -483,9 +398,3 @@ const noCounts = (): Counts => ({
   leftAlone: 0,
   erased: 0,
 });
-
-/** Those of a reservation without the ones that later entries bring. @param later the first one of those */
-function beforeLater(payments: readonly string[], later: string | undefined): readonly string[] {
-  const index = later === undefined ? -1 : payments.indexOf(later);
-  return index < 0 ? payments : payments.slice(0, index);
-}

@@ -1,45 +1,14 @@
 import type { Queryable } from '../postgres/pool.js';
-import {
-  RESERVATION_COLUMNS,
-  type SnapshotReservation,
-  type SnapshotTicket,
-  TICKET_COLUMNS,
-} from '../postgres/snapshot.js';
-import { WITHOUT_PERSON } from '../postgres/user-rows.js';
+import { type SnapshotTicket, TICKET_COLUMNS } from '../postgres/snapshot.js';
 import type { Epoch } from '../redis/epoch.js';
 import { raiseSequence } from './restored-campaigns.js';
 
 /**
- * Reads and repairs reservations, places, events and histories of a Postgres that was set back, in the caller's
+ * Reads places, and repairs events and histories of a Postgres that was set back, in the caller's
  * transaction.
  */
 export class RestoredRows {
   constructor(readonly client: Queryable) {}
-
-  async reservations(ids: readonly string[]): Promise<Map<string, SnapshotReservation>> {
-    if (ids.length === 0) return new Map();
-    const { rows } = await this.client.query<SnapshotReservation>(
-      `select ${RESERVATION_COLUMNS} from redemptions where redemption_id = any($1::uuid[])`,
-      [ids],
-    );
-    return new Map(rows.map((row) => [row.id, row]));
-  }
-
-  /** Gives reservations their pseudonyms, and removes what an erasure removes (shared/postgres/user-rows.ts). */
-  async eraseUsers(erased: readonly { id: string; pseudonym: string }[]): Promise<void> {
-    await this.client.query(
-      `update redemptions r set user_id = n.pseudonym, ${WITHOUT_PERSON}
-       from unnest($1::uuid[], $2::text[]) as n(id, pseudonym) where r.redemption_id = n.id`,
-      [erased.map(({ id }) => id), erased.map(({ pseudonym }) => pseudonym)],
-    );
-    await this.client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
-    await this.client.query(
-      `update redemption_history h set reason = null, reason_salt = null from redemptions r
-       where r.redemption_id = any($1::uuid[]) and h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id
-         and h.reason_salt is not null`,
-      [erased.map(({ id }) => id)],
-    );
-  }
 
   async ticketsByNumber(campaignId: string, lineNos: readonly number[]): Promise<SnapshotTicket[]> {
     if (lineNos.length === 0) return [];

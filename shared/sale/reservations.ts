@@ -5,7 +5,6 @@ import { keys, saleKeys } from '../redis/keys.js';
 import type { OrderClaims } from './order-claims.js';
 import type { Missed } from './recall.js';
 import type { SaleCalls } from './sale-calls.js';
-import { type RejournalOutcome, rejournalScript } from './scripts/campaign.js';
 import { type ExpireOutcome, expireScript } from './scripts/line.js';
 import {
   type ExtendOutcome,
@@ -164,17 +163,6 @@ export class Reservations {
 
   expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
     return this.calls.keep(this.calls.scripts.run(expireScript, { keys: saleKeys(product), args: { limit } }));
-  }
-
-  /** Appends the journal entries of a reservation that Postgres lacks. @param row its state in Postgres */
-  rejournal(
-    product: ProductId,
-    reservation: string,
-    row: 'missing' | 'reserved' | 'more_units',
-  ): Promise<RejournalOutcome> {
-    return this.calls.of(product, reservation, () =>
-      this.calls.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
-    );
   }
 
   async #confirmAll(product: ProductId, payments: readonly Payment[]): Promise<readonly ConfirmDecision[]> {

@@ -11,7 +11,6 @@ import {
 import {
   addCodesScript,
   loadCampaignScript,
-  rejournalScript,
   restockScript,
   setStatusScript,
   updateTermsScript,
@@ -61,7 +60,6 @@ export const SALE_SCRIPTS = [
   updateTermsScript,
   setStatusScript,
   restockScript,
-  rejournalScript,
   addCodesScript,
   checkRedeemableScript,
   checkOrderClaimScript,

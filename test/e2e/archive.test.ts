@@ -104,7 +104,7 @@ test('an archived campaign returns the same responses byte for byte, refuses new
   expect(rows).toEqual([{ status: 'refunded' }]);
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
   const reconciled = await operator.call('POST', `/admin/campaigns/${product}/reconcile`);
-  expect(reconciled).toMatchObject({ status: 200, data: { ...CLEAN, repaired: { journaled: 0, refilled: false } } });
+  expect(reconciled).toMatchObject({ status: 200, data: { ...CLEAN, repaired: { written: 0, refilled: false } } });
 });
 
 test('wrong counters of an archived campaign are found, and an operator repairs them', async () => {

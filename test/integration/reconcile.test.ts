@@ -53,7 +53,7 @@ test('Reconcile finds nothing where nothing differs', async () => {
     confirmed: 3,
     persisted: 3,
     ...CLEAN,
-    repaired: { journaled: 0, refilled: false },
+    repaired: { written: 0, refilled: false },
   });
   await expectWhole(product);
 });
@@ -73,7 +73,7 @@ test('a row that is gone from Postgres is written again from the promise in Redi
   const result = await reconcile(product);
   expect(result.before).toMatchObject({ confirmed: 3, persisted: 2, lost: 1 });
   expect(result.before.differences[0]).toEqual(difference);
-  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 1, refilled: false } });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { written: 1, refilled: false } });
   expect(await status(ids[1])).toBe('reserved');
   await expectWhole(product);
 });
@@ -93,7 +93,7 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
     redis: 'released',
     postgres: 'reserved',
   });
-  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 1, refilled: false } });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { written: 1, refilled: false } });
   expect(await status(ids[0])).toBe('released');
   await expectWhole(product);
 });
@@ -128,12 +128,12 @@ test('units that were given back in Redis are given back in Postgres, and the ot
     redis: '2',
     postgres: '3',
   });
-  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 2, refilled: false } });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { written: 2, refilled: false } });
   expect(await qty()).toEqual(rows);
   await expectWhole(product);
 
   await postgres.query('update redemptions set qty = 1, released_qty = 2 where redemption_id = $1', [held]);
-  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { journaled: 0, refilled: true } });
+  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { written: 0, refilled: true } });
   expect(await operator.stats(product)).toMatchObject({ free: 8, held: 1, redeemed: 1 });
   await expectWhole(product);
 });
@@ -166,7 +166,7 @@ test('rows that Redis lacks are filled in from Postgres', async () => {
       },
     ]),
   );
-  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 0, refilled: true } });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { written: 0, refilled: true } });
   await expectWhole(product);
   expect((await payments.confirm(ids[2])).data.status).toBe('redeemed');
   expect((await payments.release(ids[0])).body.code).toBe('reservation_redeemed');
@@ -186,7 +186,7 @@ test('counters that lie are counted again', async () => {
       postgres: '3',
     },
   ]);
-  expect(result).toMatchObject({ ...CLEAN, repaired: { journaled: 0, refilled: true } });
+  expect(result).toMatchObject({ ...CLEAN, repaired: { written: 0, refilled: true } });
   expect(await operator.stats(product)).toMatchObject({ free: 7, held: 3 });
   await expectWhole(product);
 });
@@ -206,7 +206,7 @@ test('differences that no repair may decide are reported: in the response, the l
   }));
   for (let times = 0; times < 2; times += 1) {
     const result = await reconcile(product);
-    expect(result).toMatchObject({ lost: 0, duplicated: 2, repaired: { journaled: 0, refilled: false } });
+    expect(result).toMatchObject({ lost: 0, duplicated: 2, repaired: { written: 0, refilled: false } });
     expect(result.differences).toEqual(expect.arrayContaining(differences));
   }
   expect((await ledger(service.env, product)).code).toBe(1);
@@ -261,20 +261,20 @@ test('places in line, statuses and totals are compared, and nothing that Postgre
   ]);
   expect(verdict).toMatchObject({ lost: 0, drift: 2 + 2 + 2 + 1 });
   // Filling Redis from Postgres would remove the two from the line.
-  expect((await reconcile(product)).repaired).toEqual({ journaled: 0, refilled: false });
+  expect((await reconcile(product)).repaired).toEqual({ written: 0, refilled: false });
   expect(await redis.zcard(key(product, 'line'))).toBe(2);
   await logged(product, 'Postgres lacks a promise; run npm run reconcile -- --after-restore');
   await operator.call('POST', `/admin/campaigns/${product}/close`);
 });
 
-test('reservations are not journaled again before the units they need', async () => {
+test('reservations are not written before the units they need', async () => {
   const { product, ids } = await threeHeld();
   expect((await operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 5 })).status).toBe(200);
   await settled();
   await postgres.query('delete from redemptions where redemption_id = $1', [ids[0]]);
   await postgres.query('update campaigns set total_limit = 2 where product_id = $1', [product]);
   const result = await reconcile(product);
-  expect(result).toMatchObject({ lost: 1, repaired: { journaled: 0, refilled: false } });
+  expect(result).toMatchObject({ lost: 1, repaired: { written: 0, refilled: false } });
   expect(result.differences).toContainEqual({
     reservation: null,
     side: 'counters',
@@ -286,7 +286,7 @@ test('reservations are not journaled again before the units they need', async ()
   expect(await redis.hget(key(product, 'campaign'), 'total')).toBe('15');
   await logged(product, 'Postgres lacks a restock; run npm run reconcile -- --after-restore');
   await postgres.query('update campaigns set total_limit = 15 where product_id = $1', [product]);
-  // Or the schedule has journaled it first.
+  // Or the schedule has written it first.
   expect(await reconcile(product)).toMatchObject(CLEAN);
   expect(await status(ids[0])).toBe('reserved');
   await expectWhole(product);
@@ -303,7 +303,7 @@ test('an entry under way is no difference, however long Postgres takes', async (
   await payments.confirm(ids[0]);
   const lag = await redis.xlen('db1:journal');
   // Its state and the counters are compared all the same, without a wait for Postgres.
-  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { journaled: 0, refilled: false } });
+  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { written: 0, refilled: false } });
   await redis.hincrby(key(product, 'campaign'), 'held', 1);
   expect((await ledger(service.env, product)).verdict).toMatchObject({ lost: 0, drift: 1 });
   await redis.hincrby(key(product, 'campaign'), 'held', -1);

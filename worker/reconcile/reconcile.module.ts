@@ -1,7 +1,4 @@
-import { LIMITS } from '../../shared/config/limits.js';
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
-import { bucketOfReservation } from '../../shared/domain/buckets.js';
-import type { ProductId } from '../../shared/domain/ids.js';
 import { Uncovered } from '../../shared/image/journal-tail.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
@@ -22,7 +19,7 @@ export type Reconciling = {
 
 /** Compares Redis and Postgres. */
 export function reconcileModule(
-  { shards, sales, database, metrics, log }: Core,
+  { shards, database, metrics, log, clock }: Core,
   { refill }: { refill: (campaign: StoredCampaign, reason: string, bucket: number) => Promise<void> },
 ): Reconciling {
   const campaigns = new CampaignsTable(database);
@@ -38,12 +35,7 @@ export function reconcileModule(
     database,
     metrics,
     log,
-    settleMs: LIMITS.reconcileSettleMs,
-    // Each reservation is in the shard of its bucket.
-    reservations: {
-      rejournal: (product: ProductId, reservation: string, row: 'missing' | 'reserved') =>
-        sales.of(product, bucketOfReservation(reservation)).reservations.rejournal(product, reservation, row),
-    },
+    nowMs: () => Math.round(clock.nowMs()),
     refill: async (campaign: StoredCampaign, reason: string) => {
       for (let bucket = 0; bucket < campaign.buckets; bucket += 1) await refill(campaign, reason, bucket);
     },

@@ -1,49 +1,39 @@
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
-import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { isMissingPlace, isPlace, LACKS_REDUCTION, lacksRestock } from '../../shared/image/compare.js';
+import { isMissingPlace, lacksRestock } from '../../shared/image/compare.js';
 import { compareCampaign, headsDiffer, type ImageDeps } from '../../shared/image/compare-campaign.js';
 import { Uncovered } from '../../shared/image/journal-tail.js';
-import { untilPersisted } from '../../shared/image/until-persisted.js';
-import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { Database } from '../../shared/postgres/pool.js';
 import { driftedEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
-import type { Reservations } from '../../shared/sale/reservations.js';
+import { type WriteDeps, writeLacking } from './write-lacking.js';
 
 /** How long Redis may need until it is in service again after a campaign was filled, and how often that is checked. */
 const BACK_IN_SERVICE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
 
-export type ReconcileDeps = ImageDeps & {
-  reservations: Pick<Reservations, 'rejournal'>;
-  campaigns: CampaignsTable;
-  database: Database;
-  metrics: Metrics;
-  log: Log;
-  /** How long a repair waits for its entries to be persisted. */
-  settleMs: number;
-  /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
-  refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
-};
+export type ReconcileDeps = ImageDeps &
+  WriteDeps & {
+    campaigns: CampaignsTable;
+    metrics: Metrics;
+    /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
+    refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
+  };
 
 /**
  * Compares a campaign unit by unit, repairs the differences that are provably safe to repair, and compares again.
  *
- * Three repairs are safe at any time. A reservation that is in Redis and never reached Postgres is journaled again, and
- * Postgres accepts or rejects it. A reservation that ended in Redis but is still reserved in Postgres is ended there
- * too, because a reservation leaves `reserved` only by a real event. Units that a reservation gave back in Redis are
- * given back in Postgres, because its quantity only decreases. Rows that only Postgres has, and wrong counters,
+ * One repair is safe at any time: Postgres gets what it lacks at a position of the journal, be it a reservation, a
+ * later state of one, or units that one gave back (write-lacking.ts). Rows that only Postgres has, and wrong counters,
  * are repaired by filling the campaign from Postgres. During that, all requests get 503 for a moment, so only an
  * operator asks for it (`refill`).
  *
- * After Postgres was set back, neither is safe. If it lacks a restock, it would void the reservations that are
- * journaled again. If it lacks a promise, filling Redis from Postgres would remove the promise. Both are left to the
- * command `npm run reconcile -- --after-restore`, which writes the data of Redis in the right order.
+ * After Postgres was set back, neither is safe. If it lacks a restock, it has no room for reservations. If it lacks a
+ * promise, filling Redis from Postgres would remove the promise. Both are left to the command
+ * `npm run reconcile -- --after-restore`, which writes the data of Redis in the right order.
  */
 export async function reconcileCampaign(
   deps: ReconcileDeps,
@@ -52,9 +42,8 @@ export async function reconcileCampaign(
 ): Promise<Reconciliation> {
   const before = await compareCampaign(deps, campaign);
   const setBack = lacksRestock(before.differences);
-  const journaled = setBack ? 0 : await journalAgain(deps, campaign.productId, before.differences);
-  if (journaled > 0) await Promise.all(deps.parts.map((part) => untilPersisted(part, deps.settleMs)));
-  let after = journaled > 0 ? await compareAgain(deps, campaign) : before;
+  const written = setBack ? 0 : await writeLacking(deps, deps.parts, campaign.productId, before.differences);
+  let after = written > 0 ? await compareAgain(deps, campaign) : before;
   let refilled = false;
   const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
   if (options.refill && after.drift > 0 && !lacksPromise) {
@@ -62,12 +51,12 @@ export async function reconcileCampaign(
     refilled = true;
     after = await compareAgain(deps, campaign);
   }
-  report(deps, campaign, before.differences, after.differences, { journaled, refilled });
+  report(deps, campaign, before.differences, after.differences, { written, refilled });
   if (setBack) deps.log.error({ campaign: campaign.productId }, `Postgres lacks a restock; run ${COMMAND}`);
   else if (lacksPromise) deps.log.error({ campaign: campaign.productId }, `Postgres lacks a promise; run ${COMMAND}`);
   if (after.differences.length > 0 || after.over_cap > 0) await alert(deps, campaign, after);
   const { differences: found, ...verdict } = before;
-  return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
+  return { ...after, before: { ...verdict, differences: found }, repaired: { written, refilled } };
 }
 
 /**
@@ -110,24 +99,6 @@ export async function reconcileAll(
   metrics.drift.set(drift);
 }
 
-async function journalAgain(
-  deps: ReconcileDeps,
-  product: ProductId,
-  differences: readonly Difference[],
-): Promise<number> {
-  let entries = 0;
-  for (const difference of differences) {
-    const { reservation, redis, postgres } = difference;
-    const hasMoreUnits = difference.why === LACKS_REDUCTION;
-    const behind = redis !== null && (postgres === null || postgres === 'reserved' || hasMoreUnits);
-    if (reservation === null || !behind || isPlace(difference)) continue;
-    const row = postgres === null ? 'missing' : hasMoreUnits ? 'more_units' : 'reserved';
-    const outcome = await deps.reservations.rejournal(product, reservation, row);
-    if (outcome.kind === 'rejournaled') entries += outcome.entries;
-  }
-  return entries;
-}
-
 /** Writes an event about differences that only an operator can resolve. */
 async function alert({ database, parts }: ReconcileDeps, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
   const [home] = parts;
@@ -144,7 +115,7 @@ function report(
   campaign: StoredCampaign,
   before: readonly Difference[],
   after: readonly Difference[],
-  repaired: { journaled: number; refilled: boolean },
+  repaired: { written: number; refilled: boolean },
 ): void {
   for (const { side } of before) metrics.differences.inc({ side });
   for (const difference of after)

@@ -1,6 +1,6 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
-import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
+import { acknowledged, count, fenced, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
+import { defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
 import { SALE_KEYS } from './sale-keys.js';
 
 export const loadCampaignScript = defineScript({
@@ -101,11 +101,3 @@ export const addCodesScript = defineScript({
   replies: { added: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;
-
-export const rejournalScript = defineScript({
-  name: 'rejournal',
-  keys: ['campaign', 'reservations', 'journal', 'epoch'],
-  args: ['reservation_id', 'row'],
-  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), archived, not_found: () => ({}), rebuilding },
-});
-export type RejournalOutcome = Decided<typeof rejournalScript>;

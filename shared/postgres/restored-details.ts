@@ -1,5 +1,6 @@
-import type { Queryable } from '../postgres/pool.js';
-import { answerOwner } from '../postgres/snapshot.js';
+import type { Queryable } from './pool.js';
+import { answerOwner } from './snapshot.js';
+import { WITHOUT_PERSON } from './user-rows.js';
 
 /** A promotion. `at`: RFC 3339. */
 export type Promotion = { reservation: string; at: string };
@@ -10,6 +11,22 @@ export type DuplicatePayment = { reservation: string; payment: string; campaign:
 /** Fills columns of restored rows that the records in Redis lack, from events and idempotency records. */
 export class RestoredDetails {
   constructor(readonly client: Queryable) {}
+
+  /** Gives reservations their pseudonyms, and removes what an erasure removes (shared/postgres/user-rows.ts). */
+  async eraseUsers(erased: readonly { id: string; pseudonym: string }[]): Promise<void> {
+    await this.client.query(
+      `update redemptions r set user_id = n.pseudonym, ${WITHOUT_PERSON}
+       from unnest($1::uuid[], $2::text[]) as n(id, pseudonym) where r.redemption_id = n.id`,
+      [erased.map(({ id }) => id), erased.map(({ pseudonym }) => pseudonym)],
+    );
+    await this.client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
+    await this.client.query(
+      `update redemption_history h set reason = null, reason_salt = null from redemptions r
+       where r.redemption_id = any($1::uuid[]) and h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id
+         and h.reason_salt is not null`,
+      [erased.map(({ id }) => id)],
+    );
+  }
 
   /** Writes when waiting users were promoted whose entries are lost. */
   async fillPromotions(promotions: readonly Promotion[]): Promise<void> {

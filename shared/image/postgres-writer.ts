@@ -1,0 +1,133 @@
+import type { Redis } from 'ioredis';
+import { campaignOfNumber } from '../domain/buckets.js';
+import { orderIdOf, type ProductId } from '../domain/ids.js';
+import type { Database, Queryable } from '../postgres/pool.js';
+import { RestoredDetails } from '../postgres/restored-details.js';
+import { reservationsById } from '../postgres/snapshot.js';
+import { eventsOf } from '../projection/events-of-entries.js';
+import type { JournalCursor } from '../projection/journal-cursor.js';
+import { insertEvents } from '../projection/new-events.js';
+import { type FurtherPayment, type NewTicket, projectEntries } from '../projection/projection.js';
+import { writeProjection } from '../projection/write-projection.js';
+import { decodeStoredRequest } from '../redis/idempotency-record.js';
+import type { ReservationRecord } from '../sale/reservation-record.js';
+import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
+import { entriesBetween, recordOfRow, type Step, stepOf } from './entries-between.js';
+import { type Named, paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
+import type { CoveredTail, RedisPosition } from './journal-tail.js';
+import type { FirstChange } from './rewind.js';
+import { rewindRecord } from './rewind-records.js';
+
+/** A reservation that Postgres lacks (`row` null), or has in an earlier state. */
+export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null };
+
+/**
+ * A reservation in both engines at one position. `latest`: its record as Redis has it. `payments`: references that
+ * Postgres lacks, the oldest first.
+ */
+export type Compared = { id: string; record: ReservationRecord | null; row: ReservationRecord | null; step: Step } & {
+  latest: ReservationRecord | null;
+  payments: readonly string[];
+  first: FirstChange;
+};
+
+/** What some reservations and places need in Postgres. `erased`: with the pseudonyms of their users. */
+export type Page = {
+  changes: Change[];
+  payments: FurtherPayment[];
+  tickets: NewTicket[];
+  erased: { id: string; pseudonym: string }[];
+};
+
+export const emptyPage = (): Page => ({ changes: [], payments: [], tickets: [], erased: [] });
+
+/** Writes to Postgres what Redis has at a position, in transactions of the caller that hold the lock on the cursor. */
+export class PostgresWriter {
+  readonly #copy: SaleCopy;
+
+  constructor(
+    readonly redis: Redis,
+    readonly cursor: JournalCursor,
+  ) {
+    this.#copy = new SaleCopy(redis);
+  }
+
+  /** @param cover returns the changes between the position and the moment of a read */
+  async compare(
+    client: Queryable,
+    product: ProductId,
+    ids: readonly string[],
+    cover: (read: RedisPosition) => Promise<CoveredTail>,
+  ): Promise<Compared[]> {
+    const stored = await reservationsById(client, ids);
+    // Before the records, so that the tail has every later payment.
+    const payments = await paymentsInRedis(this.redis, product, ids);
+    const read = await this.#copy.records({ product, reservations: ids, users: [] });
+    const { first } = await cover(read);
+    return [...new Set(ids)].map((id) => {
+      const [one, latest] = [stored.get(id), read.value.reservations.get(id) ?? null];
+      const row = one ? recordOfRow(one) : null;
+      const known = beforeLater(payments.get(id) ?? [], first('payment', id)?.payment);
+      const record = rewindRecord(id, latest, row, known.length > 0, first);
+      const lacking = known.filter((payment) => !one?.payments.includes(payment));
+      return { id, latest, record, row, step: stepOf(record, row), payments: lacking, first };
+    });
+  }
+
+  /**
+   * Writes reservations and places with their orders, which Redis stores separately.
+   * @param nowMs the time of what has no other
+   */
+  async write(client: Queryable, campaign: CampaignCopy, page: Page, nowMs: number): Promise<void> {
+    const { changes, payments, tickets, erased } = page;
+    const named: Named[] = [
+      ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
+      ...tickets.map(({ reservation, user, order }) => ({ reservation, user, order: order || orderIdOf(reservation) })),
+    ];
+    const claims = await stackingInRedis(this.redis, named);
+    // Redis is not read from here on, so that a Redis that hangs delays its own shard alone.
+    await this.cursor.lockWrites(client);
+    const details = new RestoredDetails(client);
+    if (erased.length > 0) await details.eraseUsers(erased);
+    const entries = changes.flatMap(({ id, record, row }) => entriesBetween(campaign, id, record, row, nowMs));
+    await writeProjection(client, { ...projectEntries(entries), newTickets: tickets, furtherPayments: payments });
+    await insertEvents(client, eventsOf(entries));
+    await details.fillStacking(claims);
+  }
+
+  /**
+   * Writes the idempotency records of rows that have none. Redis still has them for a while.
+   * @param campaigns their numbers
+   * @param lock locks the cursor
+   */
+  async fillAnswers(
+    database: Database,
+    campaigns: readonly number[],
+    lock: (client: Queryable) => Promise<unknown>,
+  ): Promise<void> {
+    for await (const answers of this.#copy.answers(campaigns)) {
+      const completed: Parameters<RestoredDetails['fillAnswers']>[0][number][] = [];
+      const queued: Parameters<RestoredDetails['fillAnswersOfPlaces']>[0][number][] = [];
+      for (const { key, answer } of answers) {
+        const stored = decodeStoredRequest(answer);
+        if (!stored) continue;
+        const { no, user, record } = stored;
+        if (record.kind === 'queued') queued.push({ no: campaignOfNumber(no), user, key, answer });
+        else completed.push({ reservation: record.reservationId, key, answer, terms: record.terms });
+      }
+      await database.transaction(async (client) => {
+        await lock(client);
+        await this.cursor.lockWrites(client);
+        const details = new RestoredDetails(client);
+        await details.fillAnswers(completed);
+        await details.fillAnswersOfPlaces(queued);
+      });
+    }
+  }
+}
+
+/** Those of a reservation without the ones that later entries bring. @param later the first one of those */
+function beforeLater(payments: readonly string[], later: string | undefined): readonly string[] {
+  const index = later === undefined ? -1 : payments.indexOf(later);
+  return index < 0 ? payments : payments.slice(0, index);
+}
