@@ -20,7 +20,7 @@ async function main(args) {
   const terminal = createTerminal();
   try {
     requireNode();
-    for (const needed of ['node_modules/ws', 'dist/shared/ledger/main.js']) {
+    for (const needed of ['node_modules/ws', 'dist/commands/ledger.js']) {
       if (existsSync(join(ROOT, needed))) continue;
       throw new Problem('Packages or build are missing.', { remedy: 'Start the server first: npm start', exitCode: 2 });
     }

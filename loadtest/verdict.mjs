@@ -6,7 +6,7 @@ import { run } from '../scripts/processes.mjs';
 import { until } from '../scripts/waiting.mjs';
 import { operate, pageOf } from './target.mjs';
 
-const LEDGER = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist/shared/ledger/main.js');
+const LEDGER = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist/commands/ledger.js');
 const LEDGER_LIMIT_MS = 120_000;
 const SETTLE_LIMIT_MS = 60_000;
 

@@ -8,7 +8,18 @@ import { runNpm } from './npm.mjs';
 import { codeOf } from './problem.mjs';
 
 const BUILD_LIMIT_MS = 300_000;
-const SOURCES = ['api', 'worker', 'shared', 'migrations', 'torture', 'examples', 'server', 'client', 'pages'];
+const SOURCES = [
+  'api',
+  'worker',
+  'commands',
+  'shared',
+  'migrations',
+  'torture',
+  'examples',
+  'server',
+  'client',
+  'pages',
+];
 const SETTINGS = /^(tsconfig.*\.json|package\.json|package-lock\.json)$/;
 
 /**

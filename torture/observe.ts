@@ -65,7 +65,7 @@ async function readRows(client: pg.Client) {
 /** `npm run ledger` for each campaign, straight at the engines. */
 async function readLedgers(cluster: Cluster, products: readonly string[]): Promise<Record<string, LedgerVerdict>> {
   const ledgers: Record<string, LedgerVerdict> = {};
-  const main = join(cluster.tools.root, 'dist/shared/ledger/main.js');
+  const main = join(cluster.tools.root, 'dist/commands/ledger.js');
   const env = {
     PATH: process.env.PATH,
     REDIS_URL: `redis://127.0.0.1:${cluster.redis.primary.port}`,

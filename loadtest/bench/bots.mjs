@@ -83,7 +83,7 @@ export async function run(environment, say, root = ROOT) {
     const ofBots = redeemed + held - market.bought;
     const refused = peace.refused + attacked.refused;
     const blocked = await measureBlocked(environment, () => {}, BLOCKED_ROUNDS);
-    const ledger = spawnSync(process.execPath, [join(root, 'dist/shared/ledger/main.js'), product], {
+    const ledger = spawnSync(process.execPath, [join(root, 'dist/commands/ledger.js'), product], {
       env: environment.env,
     });
     const slower = p99(attacked.latencies) / p99(peace.latencies);

@@ -1,6 +1,6 @@
 -- The transfers that a bucket gave, in the field `gave` of its campaign: a JSON array of [number, bucket, units,
 -- codes], oldest first; without codes the last value is missing. A Postgres that was set back gets them back from here
--- (shared/restore-postgres). The oldest of those that have arrived are dropped when there is no room, but the last one
+-- (commands/reconcile). The oldest of those that have arrived are dropped when there is no room, but the last one
 -- to each bucket stays.
 
 -- How many transfers are remembered, and about how many codes: a script packs them in less than a millisecond.

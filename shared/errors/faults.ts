@@ -17,6 +17,11 @@ export class EngineUnavailable extends Error {
   }
 }
 
+/** A command of operators is not carried out, for a reason that the operator can remove. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
 /** Two parts of the system disagree about the format of their messages. This is a bug, so the call is not retried. */
 export class ContractError extends Error {
   override readonly name = 'ContractError';

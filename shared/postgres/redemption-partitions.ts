@@ -1,3 +1,4 @@
+import { Refused } from '../errors/faults.js';
 import type { StoredCampaign } from './campaigns.js';
 import type { Database, Queryable } from './pool.js';
 
@@ -6,11 +7,6 @@ const LOCK_LIMIT_MS = 2_000;
 
 /** `rows`: as the statistics estimate it. `no`: null = the partition of all campaigns without their own. */
 export type Partition = { name: string; no: number | null; product: string | null; rows: number; bytes: number };
-
-/** Why a campaign cannot get its own partition, or its partition cannot be dropped. */
-export class PartitionRefused extends Error {
-  override readonly name = 'PartitionRefused';
-}
 
 /**
  * The partitions of the table `redemptions`. A campaign with its own partition can be dropped at once, however many
@@ -34,13 +30,13 @@ export class RedemptionPartitions {
   /**
    * Gives a campaign its own partition. It must not have reservations yet. First proves that the shared partition has
    * none of its rows, while writers go on; without the proof, Postgres would read it whole while they wait.
-   * @throws PartitionRefused; EngineUnavailable when running statements held the table for too long
+   * @throws Refused; EngineUnavailable when running statements held the table for too long
    */
   async add(campaign: StoredCampaign): Promise<Partition> {
     const existing = (await this.list()).find(({ no }) => no === campaign.no);
     if (existing) return existing;
     if (campaign.reservations > 0) {
-      throw new PartitionRefused(
+      throw new Refused(
         `The campaign has ${campaign.reservations} reservations already. Only a campaign without reservations can get its own partition.`,
       );
     }
@@ -80,14 +76,12 @@ export class RedemptionPartitions {
    * Drops the rows of a campaign. Its counters, minutes, line, codes, terms and audit log stay. The caller has checked
    * that the campaign is closed and nothing needs the rows.
    * @param actor for the audit log
-   * @throws PartitionRefused when the campaign has no partition of its own, or its minutes are not counted yet
+   * @throws Refused when the campaign has no partition of its own, or its minutes are not counted yet
    */
   async drop(campaign: StoredCampaign, actor: string): Promise<void> {
     const partition = (await this.list()).find(({ no }) => no === campaign.no);
     if (!partition) {
-      throw new PartitionRefused(
-        'The campaign has no partition of its own, so its rows cannot be dropped at once. They stay.',
-      );
+      throw new Refused('The campaign has no partition of its own, so its rows cannot be dropped at once. They stay.');
     }
     await this.database.transaction(async (client) => {
       await client.query(`set local lock_timeout = ${LOCK_LIMIT_MS}`);
@@ -102,15 +96,13 @@ export class RedemptionPartitions {
       await client.query('select 1 from journal_cursor for update');
       const pending = await client.query('select 1 from sale_minutes_pending where campaign_id = $1', [campaign.id]);
       if (pending.rows.length > 0)
-        throw new PartitionRefused(
-          'A worker still counts the minutes of this sale. Repeat the command in some minutes.',
-        );
+        throw new Refused('A worker still counts the minutes of this sale. Repeat the command in some minutes.');
       const { rows } = await client.query(
         `update campaigns set redemptions_dropped_at = now() where campaign_id = $1 and status = 'closed' and held = 0
          returning 1`,
         [campaign.id],
       );
-      if (rows.length === 0) throw new PartitionRefused('The campaign is not closed any more.');
+      if (rows.length === 0) throw new Refused('The campaign is not closed any more.');
       // Nothing finds the reasons of a user any more, so they go with the reservations. The rest of the history stays.
       await client.query(`select set_config('doorbuster.erases_user', 'yes', true)`);
       await client.query(

@@ -17,7 +17,7 @@ const guide = read('CONTRIBUTING.md');
 /** Made by `npm run docs`. */
 const GENERATED = /-- Made by `npm run docs`[\s\S]*?-- Until here/g;
 const product = [
-  ...sourcesIn(['api', 'worker', 'shared', 'migrations', 'pages', 'client']).filter(
+  ...sourcesIn(['api', 'worker', 'commands', 'shared', 'migrations', 'pages', 'client']).filter(
     // A translation does not compile without one of the words.
     ({ path }) => !path.startsWith('client/dist/') && !path.startsWith('shared/sale-page/translations/'),
   ),
@@ -48,12 +48,14 @@ function stepsOf(heading: string): string[] {
 const matches = (path: string, step: string) => new RegExp(`^${step.replaceAll('*', '[^/]*')}$`).test(path);
 
 test('each path that CONTRIBUTING names exists', () => {
-  const files = ['api', 'docs', 'lua', 'migrations', 'pages', 'shared', 'test', 'worker'].flatMap((folder) => [
-    folder,
-    ...readdirSync(join(projectRoot(), folder), { recursive: true, encoding: 'utf8' }).map(
-      (name) => `${folder}/${name.replaceAll('\\', '/')}`,
-    ),
-  ]);
+  const files = ['api', 'commands', 'docs', 'lua', 'migrations', 'pages', 'shared', 'test', 'worker'].flatMap(
+    (folder) => [
+      folder,
+      ...readdirSync(join(projectRoot(), folder), { recursive: true, encoding: 'utf8' }).map(
+        (name) => `${folder}/${name.replaceAll('\\', '/')}`,
+      ),
+    ],
+  );
   const named = [...guide.matchAll(/`([\w*.-]+(?:\/[\w*.-]*)*)`/g)]
     .map(([, path]) => String(path).replace(/\/$/, ''))
     .filter((path) => path.includes('/') || /\.(ts|mjs|lua|md)$/.test(path));

@@ -29,28 +29,9 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
   // What follows from the events of payment providers.
   'shared/payments': [...BASIS, 'shared/sale', 'shared/postgres', 'shared/projection'],
-  // The command that compares.
-  'shared/ledger': [...BASIS, 'shared/config', 'shared/image', 'shared/observability', 'shared/shards', ...STORES],
-  // The repair of a Postgres that was set back.
-  'shared/restore-postgres': [
-    ...BASIS,
-    ...['shared/config', 'shared/image', 'shared/ledger', 'shared/shards'],
-    ...STORES,
-  ],
-  // Backup of Postgres, and its restore, after which Redis and Postgres agree.
-  'shared/backup': [
-    ...BASIS,
-    ...['shared/config', 'shared/image', 'shared/ledger', 'shared/shards', 'shared/restore-postgres/report'],
-    ...STORES,
-  ],
   // What a process or a command has for each shard of Redis.
   'shared/buckets': [...BASIS, 'shared/sale', 'shared/postgres'],
   'shared/shards': [...BASIS, 'shared/config', 'shared/observability', 'shared/history', ...STORES],
-  // The command that gives campaigns partitions, and drops those of closed ones.
-  'shared/audit': [...BASIS, 'shared/config', 'shared/postgres'],
-  'shared/partitions': [...BASIS, 'shared/config', 'shared/shards', ...STORES],
-  // The command that joins a region, and takes one over.
-  'shared/regions': [...BASIS, 'shared/config', 'shared/postgres'],
   // The connections of one process.
   'shared/datastores': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
   // How an event is signed and sent.
@@ -75,10 +56,26 @@ const OF_PROCESS: Record<string, readonly string[]> = {
   'api/servers': ['api/core', 'api/http'],
   'worker/core': [],
   'worker/claim-erasure': ['worker/core'],
-  // `npm run reshard` is a worker that recovers shards on request.
-  'worker/reshard-command': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
   'worker/queue-upkeep': ['worker/core', 'worker/sweeps'],
   'worker/queue-workers': ['worker/core', 'worker/processors', 'worker/persist', 'worker/sweeps'],
+};
+
+/**
+ * The commands of operators, and which parts of other commands and of processes they may import; each also has all of
+ * `shared`, and a folder of its name.
+ */
+const OF_COMMANDS: Record<string, readonly string[]> = {
+  'commands/command': [],
+  'commands/command-shards': [],
+  'commands/audit': [],
+  'commands/backup': ['commands/command-shards', 'commands/ledger', 'commands/reconcile/report'],
+  'commands/ledger': ['commands/command-shards'],
+  'commands/partitions': ['commands/command-shards'],
+  'commands/reconcile': ['commands/command-shards', 'commands/ledger'],
+  'commands/regions': [],
+  // A worker that recovers shards on request.
+  'commands/reshard': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
+  'commands/restore': ['commands/backup', 'commands/reconcile'],
 };
 
 /** The guards' folders: each may import those before it. */
@@ -110,6 +107,10 @@ function violation(path: string, imported: string): string | null {
   const [process] = place.split('/');
   const among = (places: readonly string[]) => places.some((one) => target === one || imported === one);
   if (process === 'shared') return among(SHARED_RULES[place] ?? []) ? null : `not from ${place}`;
+  if (process === 'commands')
+    return target.startsWith('shared/') || target === 'commands/command' || among(OF_COMMANDS[place] ?? [])
+      ? null
+      : `not from ${place}`;
   if (place === 'migrations/main') return RUNS_MIGRATIONS.includes(imported) ? null : 'migrations stand for themselves';
   if (process === 'migrations')
     return target === 'migrations/schema' || imported === 'shared/domain/format'
@@ -144,7 +145,7 @@ function violationsIn(sources: readonly Source[]): string[] {
   );
 }
 
-const sources = sourcesIn(['api', 'worker', 'shared', 'migrations']);
+const sources = sourcesIn(['api', 'worker', 'commands', 'shared', 'migrations']);
 const places = [...new Set(sources.map(({ path }) => placeOf(path)))].filter(
   (place) => !place.startsWith('migrations/0'),
 );
@@ -160,13 +161,17 @@ test('migrations import nothing of ours but their parts and the number of the fo
 });
 
 test('nothing that is shipped imports tests, scripts or files outside of the project', () => {
-  const allowed = /^(api|worker|shared|migrations)\//;
+  const allowed = /^(api|worker|commands|shared|migrations)\//;
   const wrong = sources.flatMap((source) =>
     importsOf(source)
       .filter((imported) => imported.startsWith('..') || (isOurs(imported) && !allowed.test(imported)))
       .map((imported) => `${source.path} imports ${imported}`),
   );
   expect(wrong).toEqual([]);
+});
+
+test('shared has no entry point: what a person starts is in commands, scripts or a process', () => {
+  expect(sources.filter(({ path, text }) => path.startsWith('shared/') && /\bprocess\.argv\b/.test(text))).toEqual([]);
 });
 
 test('the client stands on one library, its hook on React, pages on it, the phase of a sale, its words, the roles of operators, colours, money and one more library', () => {
@@ -207,6 +212,9 @@ const REFUSED: [string, string][] = [
   ['api/composition.ts', "import { Persist } from '../worker/persist/persist.js';"],
   ['worker/persist/persist.ts', "import { keepSchedule } from '../schedule/schedule.js';"],
   ['worker/persist/persist.ts', "import { retryAfter } from '../../api/http/respond.js';"],
+  ['worker/reconcile/reconcile.ts', "import { restoreTogether } from '../../commands/reconcile/restore.js';"],
+  ['commands/ledger.ts', "import { persistModule } from '../worker/persist/persist.module.js';"],
+  ['commands/audit.ts', "import { ledgerDeps } from './ledger/ledger-deps.js';"],
   ['migrations/0001_create_schema.ts', "import { keys } from '../shared/redis/keys.js';"],
 ];
 for (const [path, text] of REFUSED) {

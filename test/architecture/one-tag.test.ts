@@ -56,7 +56,7 @@ describe('the connections of a shard', () => {
 
 describe('connections without a prefix', () => {
   it('are made for BullMQ only', () => {
-    const product = sourcesIn(['api', 'worker', 'shared']);
+    const product = sourcesIn(['api', 'worker', 'commands', 'shared']);
     const makers = product.filter(({ text }) => /\.(?:forJobs|forQueues)\(/.test(withoutComments(text)));
     expect(makers.map(({ path }) => path)).toEqual(['api/core.ts', 'shared/redis/connections.ts', 'worker/core.ts']);
   });
@@ -73,8 +73,8 @@ const readsAllNames = (text: string) => READS_ALL_NAMES.some((pattern) => patter
 describe('SCAN and KEYS', () => {
   it('are used nowhere', () => {
     const sources = [
-      ...sourcesIn(['api', 'worker', 'shared', 'scripts']),
-      ...sourcesIn(['api', 'worker', 'shared', 'scripts'], '.mjs'),
+      ...sourcesIn(['api', 'worker', 'commands', 'shared', 'scripts']),
+      ...sourcesIn(['api', 'worker', 'commands', 'shared', 'scripts'], '.mjs'),
       ...sourcesIn(['lua'], '.lua'),
     ];
     expect(sources.filter(({ text }) => readsAllNames(text)).map(({ path }) => path)).toEqual([]);

@@ -8,7 +8,7 @@ import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
 
 /** Things that have one place in the project. */
-const product = sourcesIn(['api', 'worker', 'shared', 'migrations']);
+const product = sourcesIn(['api', 'worker', 'commands', 'shared', 'migrations']);
 
 /** Files with code that matches, in `path` form. */
 function filesWith(pattern: RegExp, sources: readonly Source[] = product): string[] {
@@ -55,7 +55,7 @@ for (const [pattern, path] of CONNECTIONS) {
 
 /** Files that read the clock of their process, and why. Redis and Postgres decide by their own clocks. */
 const PROCESS_CLOCK: Record<string, string> = {
-  'shared/backup/write-backup.ts': 'the time of a backup is for people, and no code compares it',
+  'commands/backup/write-backup.ts': 'the time of a backup is for people, and no code compares it',
   'shared/queues/job-worker.ts': 'BullMQ runs delayed jobs by the clock of a worker',
   'shared/queues/queue-upkeep.ts': 'it finds jobs that BullMQ would run late by the clock of this worker',
   'shared/redis/redis-clock.ts': 'until the first reply of Redis, without which no promise is made',
@@ -74,14 +74,14 @@ const vagueNames = (folders: readonly string[]) =>
     .filter((path) => VAGUE.test(path));
 
 test('nothing is called utils, helpers, common, services or controllers', () => {
-  expect(vagueNames(['api', 'worker', 'shared', 'migrations', 'lua', 'test'])).toEqual([]);
+  expect(vagueNames(['api', 'worker', 'commands', 'shared', 'migrations', 'lua', 'test'])).toEqual([]);
 });
 
 test('no script is called so either', () => {
   expect(vagueNames(['scripts'])).toEqual([]);
 });
 
-test('api, worker and shared export by name and have no barrels', () => {
+test('api, worker, commands and shared export by name and have no barrels', () => {
   expect(filesWith(/\bexport\s+default\b|\bas\s+default\b/)).toEqual([]);
   expect(filesWith(/\bexport\s+\*/)).toEqual([]);
 });

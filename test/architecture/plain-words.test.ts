@@ -8,13 +8,14 @@ import { type Source, sourcesIn } from './sources.js';
 /** A user is a user, and "they" afterwards. As a sentence writes them, so that constants are free. */
 const UNCLEAR = /\b(?:[Ww]hoever|[Ss]omebody|[Nn]obody|[Hh]e|[Hh]im|[Hh]is|[Tt]old)\b/;
 /** Folders whose code has plain words throughout, names included. */
-const FOLDERS = ['api', 'client', 'pages', 'worker', 'torture', 'examples', 'shared'];
+const FOLDERS = ['api', 'client', 'commands', 'pages', 'worker', 'torture', 'examples', 'shared'];
 /** Folders whose comments and texts have plain words. Keys of reports and SQL that has run keep their names. */
 const TEXTS = ['loadtest', 'scripts', 'torture', 'migrations', 'test'];
 /** Folders whose comments stay within the formatter's width. */
 const NARROW = [
   'api',
   'client',
+  'commands',
   'pages',
   'worker',
   'shared',

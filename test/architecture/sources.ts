@@ -41,10 +41,11 @@ export function importsOf({ path, text }: Source): string[] {
 }
 
 export const isOurs = (imported: string): boolean =>
-  /^(api|worker|shared|migrations|test|scripts|lua)\//.test(imported);
+  /^(api|worker|commands|shared|migrations|test|scripts|lua)\//.test(imported);
 
 /**
- * `shared/sale/scripts/line.ts` → `shared/sale`; a file directly in `api` or `worker` → itself, without its ending.
+ * `shared/sale/scripts/line.ts` → `shared/sale`; a file directly in `api`, `worker` or `commands` → itself, without its
+ * ending.
  */
 export function placeOf(path: string): string {
   const parts = path.split('/');

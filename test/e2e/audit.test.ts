@@ -117,7 +117,7 @@ test('contains everything that was done to a reservation: by the shopper, the sh
 
 describe('npm run audit', () => {
   const run = (...args: string[]) =>
-    runProgram('node', [join(projectRoot(), 'scripts/audit.mjs'), ...args], service.env);
+    runProgram('node', [join(projectRoot(), 'scripts/command.mjs'), 'audit', ...args], service.env);
   const sql = (text: string) => service.database.client.query(text);
 
   test('prints what was done to a campaign, and that nothing was changed', async () => {

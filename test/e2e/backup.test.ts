@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), 'doorbuster-backup-'));
 atEnd('the backups', () => rmSync(folder, { recursive: true, force: true }));
 
 const run = (command: 'backup' | 'restore' | 'audit', args: readonly string[], env: NodeJS.ProcessEnv = service.env) =>
-  runProgram(process.execPath, [join(projectRoot(), 'scripts', `${command}.mjs`), ...args], env);
+  runProgram(process.execPath, [join(projectRoot(), 'scripts/command.mjs'), command, ...args], env);
 
 /** Table → number and digest of its rows; processes report all the time. */
 async function contentsOf(sql: pg.Client): Promise<Record<string, string>> {

@@ -33,7 +33,7 @@ function oneOfEach(product: string): Shopper[] {
 }
 
 async function partitionsCommand(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, [join(process.cwd(), 'dist/shared/partitions/main.js'), ...args], {
+  const child = spawn(process.execPath, [join(process.cwd(), 'dist/commands/partitions.js'), ...args], {
     env: { ...process.env, ...service.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -32,8 +32,8 @@ async function restart(work: () => Promise<void> | void, env: NodeJS.ProcessEnv 
   await Promise.all([stage.startWorker(), stage.startApi(stage.env, false)]);
 }
 
-async function run(script: string, args: readonly string[]): Promise<{ code: number; out: string }> {
-  const command = spawn(process.execPath, [join(projectRoot(), script), ...args], {
+async function run(...args: readonly string[]): Promise<{ code: number; out: string }> {
+  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/command.mjs'), ...args], {
     env: stage.env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -42,8 +42,8 @@ async function run(script: string, args: readonly string[]): Promise<{ code: num
   const [code] = (await once(command, 'close')) as [number];
   return { code, out };
 }
-const repair = (...args: string[]) => run('scripts/reconcile.mjs', ['--after-restore', ...args]);
-const reshard = (...args: string[]) => run('scripts/reshard.mjs', args);
+const repair = (...args: string[]) => run('reconcile', '--after-restore', ...args);
+const reshard = (...args: string[]) => run('reshard', ...args);
 
 const shardOf = async (product: string): Promise<number> => {
   const [row] = await stage.query<{ shard: number | null }>('select shard from campaigns where product_id = $1', [

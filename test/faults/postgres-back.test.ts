@@ -20,7 +20,7 @@ async function reconcile(
   args: string[],
   killAfterMs: number | null = null,
 ): Promise<{ code: number | null; out: string }> {
-  const main = join(projectRoot(), 'dist/shared/restore-postgres/main.js');
+  const main = join(projectRoot(), 'dist/commands/reconcile.js');
   const child = spawn(process.execPath, [main, '--after-restore', ...args], {
     env: stage.env,
     stdio: ['ignore', 'pipe', 'pipe'],

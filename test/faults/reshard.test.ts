@@ -17,7 +17,7 @@ const stage = await Stage.set({ SHARDS: String(SHARDS) });
 
 /** Runs `npm run reshard`. @returns its exit code */
 async function reshard(args: readonly string[]): Promise<number> {
-  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/reshard.mjs'), ...args], {
+  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/command.mjs'), 'reshard', ...args], {
     env: stage.env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
@@ -37,7 +37,7 @@ const refusalOf = (args: readonly string[]) =>
   });
 
 async function stopOf(args: readonly string[]): Promise<string> {
-  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/reshard.mjs'), ...args], {
+  const command = spawn(process.execPath, [join(projectRoot(), 'scripts/command.mjs'), 'reshard', ...args], {
     env: stage.env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -86,7 +86,7 @@ it('a move does not happen when its command was frozen, and a worker has recover
   await until('it sells', () => crowd.completed.length >= 30);
   const command = spawn(
     process.execPath,
-    [join(projectRoot(), 'dist/worker/reshard-command.js'), '--campaign', product, '--to-shard', '3'],
+    [join(projectRoot(), 'dist/commands/reshard.js'), '--campaign', product, '--to-shard', '3'],
     { env: stage.env, stdio: ['ignore', 'pipe', 'ignore'] },
   );
   let frozen = false;
@@ -115,7 +115,7 @@ it('a move that is killed in the middle leaves the campaign in one shard, and is
     await until('it sells', () => crowd.completed.length >= 30);
     const command = spawn(
       process.execPath,
-      [join(projectRoot(), 'dist/worker/reshard-command.js'), '--campaign', product, '--to-shard', '3'],
+      [join(projectRoot(), 'dist/commands/reshard.js'), '--campaign', product, '--to-shard', '3'],
       { env: stage.env, stdio: ['ignore', 'pipe', 'inherit'] },
     );
     command.stdout.setEncoding('utf8').on('data', (line: string) => {

@@ -1,11 +1,11 @@
 import { expect } from '@jest/globals';
+import type { Findings } from '../../commands/reconcile/findings.js';
+import { restoreTogether } from '../../commands/reconcile/restore.js';
 import { Transfers } from '../../shared/buckets/transfers.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import type { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
-import type { Findings } from '../../shared/restore-postgres/findings.js';
-import { restoreTogether } from '../../shared/restore-postgres/restore.js';
 import { Rounds } from '../../worker/rounds/rounds.js';
 import type { DividedCampaign, DividedSale } from './divided-sale.js';
 

@@ -24,14 +24,14 @@ export async function fillRedis({ redis }: Sale, campaign: TestCampaign, reserva
   await campaign.set({ redeemed: reservations, free: Number(campaign.terms.totalLimit) - reservations });
 }
 
-/** Runs a command of `dist/shared` with a limit of its memory. @returns its output @throws when it fails */
+/** Runs a command of operators with a limit of its memory. @returns its output @throws when it fails */
 export function runWithin(
   heapMb: number,
   { sale, url }: Persistence,
   command: string,
   args: readonly string[],
 ): Promise<string> {
-  const main = join(projectRoot(), 'dist/shared', command);
+  const main = join(projectRoot(), 'dist/commands', `${command}.js`);
   const env = { PATH: process.env.PATH, REDIS_URL: sale.engine.url, DATABASE_URL: url };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [`--max-old-space-size=${heapMb}`, main, ...args], { env }, (error, stdout) =>

@@ -47,7 +47,7 @@ async function asRegion(name: string, stage: Stage, regions: string[], extra: No
 
 /** Runs `npm run regions` as an operator would. @returns what it printed */
 export async function runRegions(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
-  const main = join(projectRoot(), 'dist/shared/regions/main.js');
+  const main = join(projectRoot(), 'dist/commands/regions.js');
   const { stdout } = await promisify(execFile)(process.execPath, [main, ...args], { env });
   return stdout;
 }

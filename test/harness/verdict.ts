@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import type pg from 'pg';
+import { compareEngines } from '../../commands/ledger/compare-engines.js';
 import { readEngineUrls } from '../../shared/config/config.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { isClean } from '../../shared/contracts/verdict.js';
-import { compareEngines } from '../../shared/ledger/ledger.js';
 import type { Crowd } from './crowd.js';
 import { expectMinutesOfRows } from './minutes.js';
 import { until } from './until.js';
@@ -34,7 +34,7 @@ export async function ledger(env: NodeJS.ProcessEnv, product: string): Promise<L
 /** Runs the ledger as an operator would. */
 export function ledgerCommand(env: NodeJS.ProcessEnv, product: string): Promise<Ledger> {
   return new Promise((resolve) => {
-    const main = join(projectRoot(), 'dist/shared/ledger/main.js');
+    const main = join(projectRoot(), 'dist/commands/ledger.js');
     execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
       const code = error ? Number(error.code) : 0;
       resolve({ code, verdict: stdout ? JSON.parse(stdout) : { stderr }, stderr });

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import { isWhole } from '../../commands/reconcile/report.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { readSharding } from '../../shared/postgres/installation.js';
 import { keys } from '../../shared/redis/keys.js';
-import { isWhole } from '../../shared/restore-postgres/report.js';
 import { Breaking } from '../harness/breaking-database.js';
 import { DividedRestore } from '../harness/divided-restore.js';
 import type { DividedCampaign } from '../harness/divided-sale.js';
@@ -250,7 +250,7 @@ it('writes nothing when the buckets contradict each other or Postgres', async ()
 
 /** Runs the command as an operator does. @param moment when it is killed; null = it may end by itself */
 async function command(args: string[], moment: (() => Promise<unknown>) | null = null) {
-  const main = join(projectRoot(), 'dist/shared/restore-postgres/main.js');
+  const main = join(projectRoot(), 'dist/commands/reconcile.js');
   const env = { ...process.env, REDIS_URL: sale.urls.redis, DATABASE_URL: sale.urls.database };
   const child = spawn(process.execPath, [main, '--after-restore', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';

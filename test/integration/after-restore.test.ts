@@ -1,4 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { Findings } from '../../commands/reconcile/findings.js';
+import { isWhole, reportOf } from '../../commands/reconcile/report.js';
+import { restorePostgres, restoreTogether } from '../../commands/reconcile/restore.js';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
 import { cloudEvent } from '../../shared/contracts/events.js';
 import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
@@ -7,9 +10,6 @@ import { UserRows } from '../../shared/postgres/user-rows.js';
 import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { Findings } from '../../shared/restore-postgres/findings.js';
-import { isWhole, reportOf } from '../../shared/restore-postgres/report.js';
-import { restorePostgres, restoreTogether } from '../../shared/restore-postgres/restore.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';

@@ -33,6 +33,6 @@ test('the ledger of many reservations needs no more memory than that of a few', 
   const campaign = await store.openCampaign({ totalLimit: 1_000_000 });
   await fillPostgres(campaign);
   await fillRedis(sale, campaign, RESERVATIONS);
-  const output = await runWithin(HEAP_MB, store, 'ledger/main.js', [campaign.product]);
+  const output = await runWithin(HEAP_MB, store, 'ledger', [campaign.product]);
   expect(JSON.parse(output)).toMatchObject({ confirmed: RESERVATIONS, persisted: RESERVATIONS, lost: 0, drift: 0 });
 });

@@ -30,7 +30,7 @@ const partitionOf = async (id: string) =>
     .rows[0]?.name;
 
 async function runCommand(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, [join(projectRoot(), 'dist/shared/partitions/main.js'), ...args], {
+  const child = spawn(process.execPath, [join(projectRoot(), 'dist/commands/partitions.js'), ...args], {
     env: { PATH: process.env.PATH, DATABASE_URL: store.url, REDIS_URL: sale.engine.url },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -17,7 +17,7 @@ test('the repair of many reservations needs no more memory than that of a few', 
   await store.persist();
   await fillRedis(sale, campaign, RESERVATIONS);
   await store.sql.query('update journal_cursor set last_id = $1', [before]);
-  const output = await runWithin(HEAP_MB, store, 'restore-postgres/main.js', ['--after-restore']);
+  const output = await runWithin(HEAP_MB, store, 'reconcile', ['--after-restore']);
   expect(output).toContain(`reservations missing in Postgres: ${RESERVATIONS}`);
   expect(output).toContain(`ok     ${campaign.product}: ${RESERVATIONS} of ${RESERVATIONS} reservations in Postgres`);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
+import { restorePostgres } from '../../commands/reconcile/restore.js';
 import { RedemptionPartitions } from '../../shared/postgres/redemption-partitions.js';
 import { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
-import { restorePostgres } from '../../shared/restore-postgres/restore.js';
 import { fillSaleMinutes } from '../../worker/sale-minutes/fill-sale-minutes.js';
 import { TestArchive } from '../harness/archive.js';
 import { createTestDatabase } from '../harness/engines.js';

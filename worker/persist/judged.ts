@@ -2,11 +2,11 @@ import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import { bucketOfNumber, campaignOfNumber } from '../../shared/domain/buckets.js';
 import type { CampaignNo, ProductId } from '../../shared/domain/ids.js';
 import { ContractError, PostgresBehind } from '../../shared/errors/faults.js';
+import { carryTerms } from '../../shared/image/carry-terms.js';
 import type { Log } from '../../shared/observability/log.js';
 import { constraintOf, type Database, isRefusal } from '../../shared/postgres/pool.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
-import { carryTerms } from '../../shared/restore-postgres/carry-terms.js';
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 

@@ -1,3 +1,4 @@
+import { Refused } from '../../shared/errors/faults.js';
 import { raiseMapVersion, readSharding } from '../../shared/postgres/installation.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { Installation } from '../../shared/redis/installation.js';
@@ -22,12 +23,7 @@ export async function requireNoWorkers(database: Queryable, processId: string): 
     throw new WorkersRun(`${names.join(', ')} ${names.length > 1 ? 'run' : 'runs'}: stop all workers first`);
 }
 
-/** A campaign has more buckets than there would be shards. */
-export class TooFewShards extends Error {
-  override readonly name = 'TooFewShards';
-}
-
-/** @throws TooFewShards when there is a campaign with more buckets, each of which needs a shard of its own */
+/** @throws Refused when there is a campaign with more buckets, each of which needs a shard of its own */
 export async function requireShardsForBuckets(database: Queryable, shards: number): Promise<void> {
   const { rows } = await database.query<{ product_id: string; buckets: number }>(
     'select product_id, buckets from campaigns where buckets > $1 order by buckets desc, product_id limit 1',
@@ -35,7 +31,7 @@ export async function requireShardsForBuckets(database: Queryable, shards: numbe
   );
   const [found] = rows;
   if (found)
-    throw new TooFewShards(
+    throw new Refused(
       `${found.product_id} is divided into ${found.buckets} buckets, and each needs a shard of its own`,
     );
 }
@@ -60,7 +56,7 @@ export class ServedAgain extends Error {
  * Before the new number is recorded, an interruption changes nothing: workers with the old SHARDS put the old shards
  * into service again.
  * @throws ServedAgain when that happened while this command ran; nothing has changed
- * @throws TooFewShards when a campaign was created meanwhile that has more buckets; nothing has changed
+ * @throws Refused when a campaign was created meanwhile that has more buckets; nothing has changed
  */
 export async function changeShards(
   database: Database,

@@ -1,8 +1,8 @@
 import { ACTORS } from '../../shared/domain/actors.js';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { carryTerms } from '../../shared/image/carry-terms.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { carryTerms } from '../../shared/restore-postgres/carry-terms.js';
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { UpdateTermsOutcome } from '../../shared/sale/scripts/campaign.js';

@@ -1,0 +1,104 @@
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { from as copyFrom } from 'pg-copy-streams';
+import { Refused } from '../../shared/errors/faults.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import type { Manifest } from './manifest.js';
+import { quoted, readTables } from './tables.js';
+
+const LOCK_MS = 2_000;
+const LOCK_ATTEMPTS = 20;
+/** deadlock_detected, lock_not_available */
+const IN_USE = ['40P01', '55P03'];
+
+type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
+
+/** How many campaigns and reservations a database has; null when it has no schema. */
+export type Contents = { campaigns: number; reservations: number };
+
+export async function readContents(database: Queryable): Promise<Contents> {
+  const { rows } = await database.query<Contents>(
+    `select (select count(*)::int from campaigns) as campaigns,
+       (select count(*)::int from redemptions) as reservations`,
+  );
+  return rows[0] as Contents;
+}
+
+/**
+ * Replaces all rows by those of a backup, in one transaction: an interrupted restore has changed nothing. The schema
+ * must be that of the backup. Triggers are off meanwhile, because counts and versions are rows of the backup too; the
+ * constraints of the schema are checked.
+ * @param report called after each table
+ * @throws Refused when the tables are not those of the backup
+ */
+export async function restoreDatabase(
+  database: Database,
+  folder: string,
+  manifest: Manifest,
+  report: (name: string, rows: number) => void,
+): Promise<void> {
+  await database.withClient(async (client) => {
+    await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
+    const names = (await readTables(client)).map(({ name }) => name);
+    const expected = manifest.tables.map(({ name }) => name);
+    const differing = [
+      ...names.filter((name) => !expected.includes(name)),
+      ...expected.filter((name) => !names.includes(name)),
+    ];
+    if (differing.length > 0) throw new Refused(`the database has other tables: ${differing.join(', ')}`);
+    await lockTables(client, names);
+    await switchTriggers(client, 'disable');
+    await client.query(`truncate ${names.map(quoted).join(', ')}`);
+    for (const table of manifest.tables) {
+      await fillTable(client, folder, table);
+      report(table.name, table.rows);
+    }
+    for (const [name, last] of Object.entries(manifest.sequences)) {
+      if (last === null) await client.query(`alter sequence ${quoted(name)} restart`);
+      else await client.query('select setval($1::regclass, $2)', [quoted(name), last]);
+    }
+    await switchTriggers(client, 'enable');
+  });
+}
+
+/**
+ * Locks all tables. Processes that run write meanwhile and lock tables in another order, so an attempt that meets a
+ * deadlock or waits too long is repeated.
+ * @throws Refused when the tables stay in use
+ */
+async function lockTables(client: Client, names: readonly string[]): Promise<void> {
+  await client.query(`set local lock_timeout = ${LOCK_MS}`);
+  for (let attempt = 1; attempt <= LOCK_ATTEMPTS; attempt += 1) {
+    await client.query('savepoint before_locks');
+    try {
+      await client.query(`lock table ${names.map(quoted).join(', ')} in access exclusive mode`);
+      await client.query('set local lock_timeout = 0');
+      return;
+    } catch (error) {
+      if (!IN_USE.includes(String((error as { code?: unknown }).code))) throw error;
+      await client.query('rollback to savepoint before_locks');
+    }
+  }
+  throw new Refused('its tables are in use; stop the APIs and the workers, and repeat the command');
+}
+
+/** Switches the triggers of this schema, those of partitions too. Constraints are no triggers of this kind. */
+async function switchTriggers(client: Client, how: 'disable' | 'enable'): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+     order by c.relispartition, c.relname`,
+  );
+  for (const { name } of rows) await client.query(`alter table ${quoted(name)} ${how} trigger user`);
+}
+
+async function fillTable(
+  client: Client,
+  folder: string,
+  { name, columns, file, rows }: Manifest['tables'][number],
+): Promise<void> {
+  const fill = client.query(copyFrom(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) from stdin`));
+  await pipeline(createReadStream(join(folder, file)), createGunzip(), fill);
+  if (fill.rowCount !== rows) throw new Error(`${name} got ${fill.rowCount} of ${rows} rows`);
+}

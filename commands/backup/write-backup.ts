@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGzip } from 'node:zlib';
+import { to as copyTo } from 'pg-copy-streams';
+import { FORMAT, foreignFormat } from '../../shared/domain/format.js';
+import { Refused } from '../../shared/errors/faults.js';
+import { readFormat } from '../../shared/postgres/format.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import { MANIFEST, type Manifest } from './manifest.js';
+import { quoted, readSequences, readTables, type Table } from './tables.js';
+
+export type WrittenTable = Manifest['tables'][number];
+type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
+
+/**
+ * Writes all tables as they are at one moment into a new folder. The service goes on meanwhile. An unfinished backup is
+ * in a folder beside it (`<folder>.partial`), which the next one removes.
+ * @param report called after each table
+ * @throws Refused when the folder has files already, or the database has no schema
+ */
+export async function writeBackup(
+  database: Database,
+  folder: string,
+  serviceVersion: string,
+  report: (table: WrittenTable) => void,
+): Promise<Manifest> {
+  if (existsSync(folder) && readdirSync(folder).length > 0) throw new Refused(`${folder} is not empty`);
+  const draft = join(dirname(folder), `${basename(folder)}.partial`);
+  rmSync(draft, { recursive: true, force: true });
+  // Rows have names, addresses and codes of people.
+  mkdirSync(draft, { recursive: true, mode: 0o700 });
+  const manifest = await database.withClient(async (client) => {
+    // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
+    await client.query('commit; begin transaction isolation level repeatable read, read only');
+    await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
+    const format = await readFormat(client);
+    if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
+    if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
+    const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
+      'select shard, last_id from journal_cursor',
+    );
+    const tables: WrittenTable[] = [];
+    for (const table of await readTables(client)) {
+      const written = await writeTable(client, table, draft);
+      tables.push(written);
+      report(written);
+    }
+    return {
+      format: FORMAT,
+      created_at: new Date().toISOString(),
+      service_version: serviceVersion,
+      journal: Object.fromEntries(cursors.map(({ shard, last_id }) => [String(shard), last_id])),
+      sequences: await readSequences(client),
+      tables,
+    } satisfies Manifest;
+  });
+  writeFileSync(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+  await toDisk([...manifest.tables.map(({ file }) => file), MANIFEST].map((name) => join(draft, name)));
+  if (existsSync(folder)) rmSync(folder, { recursive: true });
+  renameSync(draft, folder);
+  return manifest;
+}
+
+async function writeTable(client: Client, { name, columns }: Table, folder: string): Promise<WrittenTable> {
+  const file = `${name}.copy.gz`;
+  // A partitioned table can only be read by a query.
+  const query = `select ${columns.map(quoted).join(', ')} from ${quoted(name)}`;
+  const rows = client.query(copyTo(`copy (${query}) to stdout`));
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const measure = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  const zip = createGzip({ level: constants.Z_BEST_SPEED });
+  await pipeline(rows, zip, measure, createWriteStream(join(folder, file), { mode: 0o600 }));
+  return { name, columns: [...columns], file, rows: rows.rowCount ?? 0, bytes, sha256: hash.digest('hex') };
+}
+
+/** Waits until the files are on disk, so that a backup with its final name survives a loss of power. */
+async function toDisk(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    const handle = await open(path, 'r');
+    await handle.sync().finally(() => handle.close());
+  }
+}

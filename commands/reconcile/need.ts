@@ -1,0 +1,79 @@
+import type { CampaignRow } from '../../shared/image/restored-campaigns.js';
+import type { ReservationRecord } from '../../shared/sale/reservation-record.js';
+import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
+import type { CampaignFindings } from './findings.js';
+import type { BucketRow } from './restored-buckets.js';
+
+/** The changes that the campaign's own row needs. */
+export type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
+
+export const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
+
+/** The findings about a campaign whose reservations and places have not been compared. */
+export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Need): CampaignFindings {
+  return {
+    ...need,
+    product: copy.product,
+    unknown: row === null,
+    archived: copy.archived,
+    hasDetails: copy.details !== null,
+    archivedUnits: 0,
+    missing: { reservations: 0, units: 0 },
+    changed: {},
+    places: { missing: 0, ended: 0 },
+    leftAlone: 0,
+    erased: 0,
+    conflict: row && row.product !== copy.product ? row.product : null,
+  };
+}
+
+type Counters = { held: number; redeemed: number; burned: number };
+
+/** The findings about one bucket. What the divided campaign itself needs is found for all of its buckets together. */
+export function findingsOfBucket(
+  copy: CampaignCopy,
+  row: CampaignRow | null,
+  bucket: BucketRow | null,
+): CampaignFindings {
+  const found = findingsOf(copy, row, NO_NEED);
+  const hasTotal = bucket !== null && !found.conflict && copy.total !== bucket.total;
+  return {
+    ...found,
+    bucket: copy.part?.bucket ?? 0,
+    unknown: false,
+    total: hasTotal ? { redis: copy.total, postgres: bucket.total } : null,
+    archivedUnits: bucket && !found.conflict ? archivedUnits(copy, bucket) : 0,
+  };
+}
+
+export function archivedUnits(copy: CampaignCopy, row: Counters): number {
+  if (!copy.archived) return 0;
+  const units = ({ held, redeemed, burned }: Counters) => [held, redeemed, burned];
+  return units(copy).reduce((sum, n, i) => sum + Math.abs(n - (units(row)[i] ?? 0)), 0);
+}
+
+export function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
+  const codes = copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null;
+  const need: Need = { total: null, status: null, terms: null, codes };
+  if (!row || row.product !== copy.product) return need;
+  if (copy.total !== row.total) need.total = { redis: copy.total, postgres: row.total };
+  if (row.status !== copy.status) need.status = { redis: copy.status, postgres: row.status };
+  if (copy.version > row.version) need.terms = { redis: copy.version, postgres: row.version };
+  return need;
+}
+
+/** Counts a reservation that Postgres lacks, or has in an earlier state. */
+export function count(
+  findings: Pick<CampaignFindings, 'missing' | 'changed'>,
+  record: ReservationRecord,
+  row: ReservationRecord | null,
+): void {
+  if (!row) {
+    findings.missing.reservations += 1;
+    findings.missing.units += record.qty;
+    return;
+  }
+  const same = record.qty < row.qty ? 'fewer units' : 'later deadline';
+  const what = row.state === record.state ? `${row.state}, ${same}` : `${row.state} → ${record.state}`;
+  findings.changed[what] = (findings.changed[what] ?? 0) + 1;
+}

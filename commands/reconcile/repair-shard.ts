@@ -1,0 +1,400 @@
+import type { Redis } from 'ioredis';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
+import { emptyPage, type Page, PostgresWriter } from '../../shared/image/postgres-writer.js';
+import { type CampaignRow, RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
+import { rewindCampaign } from '../../shared/image/rewind-records.js';
+import { JournalHistories } from '../../shared/postgres/journal-histories.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import { recountMinutes } from '../../shared/postgres/sale-minutes.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { emptyProjection, type NewTicket } from '../../shared/projection/projection.js';
+import { writeProjection } from '../../shared/projection/write-projection.js';
+import type { Beginnings } from '../../shared/redis/continuity.js';
+import type { Epoch } from '../../shared/redis/epoch.js';
+import type { EventStream } from '../../shared/redis/event-stream.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
+import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
+import { BATCH } from './batch.js';
+import type { CampaignFindings } from './findings.js';
+import { archivedUnits, count, findingsOf, findingsOfBucket, needOf } from './need.js';
+import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
+import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
+import { EntryOfNoCampaign, Superseded } from './refusals.js';
+import type { CampaignRows } from './restored-buckets.js';
+import { RestoredRows } from './restored-rows.js';
+
+export const ACTOR = 'npm run reconcile';
+export const ACTION = 'reconcile after restore';
+/** The limit between two statements of a transaction. It is long, because Redis is read in between. */
+const IDLE_IN_TRANSACTION_MS = 60_000;
+
+export type RepairDeps = {
+  redis: Redis;
+  journal: Journal;
+  stream: EventStream;
+  database: Database;
+  cursor: JournalCursor;
+};
+
+type Counts = Pick<CampaignFindings, 'missing' | 'changed' | 'places' | 'leftAlone' | 'erased'>;
+
+/**
+ * A campaign, or its bucket in this shard. `row`: null = Postgres lacks the campaign. `findings`: without `counts`.
+ * `isOver`: Postgres has it as closed.
+ */
+type Part = {
+  copy: CampaignCopy;
+  row: CampaignRow | null;
+  findings: CampaignFindings;
+  counts: Counts;
+  isOver: boolean;
+};
+
+/**
+ * Repairs one shard, page by page. Each page is a transaction that holds the lock on the cursor: it reads rows and
+ * records, rewinds the records to the position, and writes what the rows lack. The position is that before the first
+ * entry of the journal, so a worker writes all later entries with their details.
+ */
+export class ShardRepair {
+  readonly #copy: SaleCopy;
+  readonly #tail: JournalTail;
+  readonly #writer: PostgresWriter;
+  readonly #changed = new Set<number>();
+  #parts: Part[] = [];
+
+  private constructor(
+    readonly deps: RepairDeps,
+    readonly epoch: Epoch,
+    readonly dryRun: boolean,
+    public found: FoundJournal,
+    known: Beginnings,
+    readonly directory: ReadonlyMap<number, ProductId>,
+    /** Campaigns whose number belongs to another campaign in the directory. */
+    readonly unnamed: readonly ProductId[],
+    readonly nowMs: number,
+  ) {
+    this.#copy = new SaleCopy(deps.redis);
+    this.#writer = new PostgresWriter(deps.redis, deps.cursor);
+    const beginnings = [...new Map([...found.beginnings, ...known])];
+    const since = async () => beginnings.map(([generation, afterId]) => ({ generation, afterId }));
+    this.#tail = new JournalTail(deps.journal, null, { since });
+  }
+
+  /**
+   * @param numbers of the campaigns that other shards have: those shards have what came of their entries
+   * @throws Superseded, RedisBehind, EntryOfNoCampaign, EngineUnavailable
+   */
+  static async begin(
+    deps: RepairDeps,
+    epoch: Epoch,
+    { dryRun, numbers }: { dryRun: boolean; numbers: ReadonlySet<number> },
+  ): Promise<ShardRepair> {
+    const { journal, database, cursor } = deps;
+    const histories = new JournalHistories(database, cursor.shard);
+    const [found, known] = await database.transaction(async (client) => {
+      const at = await lock(client, cursor, epoch);
+      const begun = await histories.since(generationOf(at));
+      const known = new Map(begun.map(({ generation, afterId }) => [generation, afterId]));
+      return [await findJournal(journal, at, epoch, known), known] as const;
+    });
+    const rows = await new RestoredCampaigns(database).all();
+    const { directory, unnamed } = await directoryOf(new SaleCopy(deps.redis), rows);
+    const [seconds, micros] = await deps.redis.time();
+    const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+    const repair = new ShardRepair(deps, epoch, dryRun, found, known, directory, unnamed, nowMs);
+    for (const [no, entry] of found.campaigns) {
+      if (directory.has(no)) continue;
+      if (!numbers.has(no))
+        throw new EntryOfNoCampaign(
+          `the journal entry ${entry.id} is about campaign ${no}, which no shard of Redis has`,
+        );
+      repair.raise(entry);
+    }
+    return repair;
+  }
+
+  /**
+   * Makes the repair write Redis as of an entry that the journal still has, if it is later than the position. Only over
+   * a gap, because no worker persists then.
+   * @returns whether it was
+   */
+  raise(entry: FoundEntry): boolean {
+    if (!this.found.hasGap || compareJournalIds(entry.id, this.found.position) <= 0) return false;
+    this.found = { ...this.found, position: entry.id, passed: entry.index + 1 };
+    return true;
+  }
+
+  /** Locks the cursor until the transaction ends. @returns the position of this transaction @throws Superseded */
+  async lock(client: Queryable): Promise<string> {
+    const at = await lock(client, this.deps.cursor, this.epoch);
+    const { position } = this.found;
+    return compareJournalIds(at, position) > 0 ? at : position;
+  }
+
+  /** The campaigns of this shard as they were at a position. */
+  async campaignsAt(position: string): Promise<CampaignCopy[]> {
+    const read = await this.#copy.campaigns([...this.directory.values(), ...this.unnamed]);
+    const copies: CampaignCopy[] = [];
+    for (const copy of read.value) copies.push(rewindCampaign(copy, await this.#cover(copy.no, position, read)));
+    return copies;
+  }
+
+  /** Compares the campaigns with their rows; counts of earlier pages stay. @param copies at the position */
+  compare(copies: readonly CampaignCopy[], { campaigns, buckets }: CampaignRows): void {
+    const before = new Map(this.#parts.map(({ copy, counts }) => [copy.product, counts]));
+    this.#parts = copies.map((copy) => {
+      const row = campaigns.find(({ no }) => no === copy.no) ?? null;
+      const bucket = buckets.find(({ no, bucket }) => no === copy.no && bucket === copy.part?.bucket) ?? null;
+      const found = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row, needOf(copy, row));
+      const findings =
+        copy.part || !row || found.conflict ? found : { ...found, archivedUnits: archivedUnits(copy, row) };
+      return { copy, row, findings, counts: before.get(copy.product) ?? noCounts(), isOver: row?.status === 'closed' };
+    });
+  }
+
+  /** Takes over the rows as they are now, after Postgres got the campaigns that it lacked. */
+  adopt(rows: readonly CampaignRow[]): void {
+    this.#parts = this.#parts.map((part) => {
+      const row = rows.find(({ no }) => no === part.copy.no) ?? null;
+      return { ...part, row, isOver: row?.status === 'closed' };
+    });
+  }
+
+  /** Ends rows that take units, codes and places without right, which makes room for those that begin. */
+  async writeEnds(): Promise<void> {
+    for (const part of this.#comparable) {
+      const { copy, row } = part;
+      if (!row) continue;
+      const rows = new RestoredRows(this.deps.database);
+      const bucket = copy.part?.bucket ?? null;
+      for await (const ids of rows.reservationIds(row.id, bucket, BATCH))
+        if (ids.length > 0) await this.#page(part, (client, at) => this.#endReservations(client, at, part, ids));
+      for await (const tickets of rows.allWaiting(row.id, bucket, BATCH)) {
+        const users = tickets.map(({ user }) => user);
+        if (users.length > 0) await this.#page(part, (client, at) => this.#endPlaces(client, at, part, row, users));
+      }
+    }
+  }
+
+  /** Writes reservations and places that begin, or that reached a later state. */
+  async writeBeginnings(): Promise<void> {
+    for (const part of this.#comparable) {
+      const { product } = part.copy;
+      for await (const ids of this.#copy.reservationIds(product, BATCH))
+        await this.#page(part, (client, at) => this.#beginReservations(client, at, part, ids));
+      for await (const users of this.#copy.users(product, BATCH))
+        await this.#page(part, (client, at) => this.#beginPlaces(client, at, part, users));
+    }
+  }
+
+  /** Writes terms, total and status of the campaigns that are not divided. The caller holds the locks. */
+  async writeHeads(client: Queryable): Promise<void> {
+    const campaigns = new RestoredCampaigns(client);
+    const { shard, hasOthers } = this.deps.cursor;
+    for (const { copy, row } of this.#writable) {
+      if (copy.part) continue;
+      const need = needOf(copy, row);
+      if (!row) await campaigns.create(copy, hasOthers ? shard : null);
+      else if (need.terms) await campaigns.raiseTerms(row, copy);
+      if (need.codes) await campaigns.raiseCodes(copy.no, copy.codes);
+      if (row && need.total) await campaigns.setTotal(copy.no, copy.total);
+      const batch = emptyProjection();
+      if (need.status) batch.statuses.set(copy.no, copy.status);
+      if (!row || need.total || need.status || need.terms) {
+        const before = row && { total_limit: row.total, status: row.status, version: row.version };
+        const after = { total_limit: copy.total, status: copy.status, version: copy.version };
+        const of = { atMs: this.nowMs, actor: ACTOR, action: ACTION, no: copy.no, request: '' };
+        batch.audit.push({ ...of, before: before ?? {}, after });
+      }
+      await writeProjection(client, batch);
+      if (row && copy.status === 'open') await campaigns.setBeginning(copy.no, copy.terms.startsAt.getTime());
+    }
+  }
+
+  /** Writes the idempotency records of what was restored. */
+  async fillAnswers(): Promise<void> {
+    if (!this.found.hasGap && this.#changed.size === 0) return;
+    const numbers = this.#comparable.map(({ copy }) => copy.no);
+    await this.#writer.fillAnswers(this.deps.database, numbers, (client) => this.lock(client));
+  }
+
+  /** Moves the cursor to the position, from where a worker goes on. The caller holds the locks. */
+  async finish(client: Queryable, position: string): Promise<void> {
+    const { cursor } = this.deps;
+    const touched = this.found.hasGap ? this.#comparable.map(({ copy }) => copy.no) : [...this.#changed];
+    // Reservations were written before their places, and times of both have changed since.
+    await recountMinutes(client, touched);
+    const { generation, server } = this.epoch;
+    const histories = new Map([[generation, position], ...this.found.beginnings]);
+    const rows = new RestoredRows(client);
+    for (const [one, afterId] of histories)
+      await rows.keepHistory({ generation: one, server: one === generation ? server : '' }, afterId, cursor.shard);
+    await cursor.move(client, position);
+  }
+
+  /** Notifies the processes that wait for the commit, and trims the journal, as a worker does after each batch. */
+  async announce(): Promise<void> {
+    const { journal } = this.deps;
+    await journal.announcePersisted(this.found.position);
+    await journal.trim(this.found.position);
+  }
+
+  get findings(): CampaignFindings[] {
+    return this.#parts.map(({ findings, counts }) => ({ ...findings, ...counts }));
+  }
+
+  get #writable(): Part[] {
+    return this.#parts.filter(({ copy, row }) => row === null || row.product === copy.product);
+  }
+
+  /** Those whose reservations Redis has. */
+  get #comparable(): Part[] {
+    return this.#writable.filter(({ copy }) => !copy.archived);
+  }
+
+  async #cover(no: number, position: string, read: RedisPosition): Promise<CoveredTail> {
+    if (read.generation !== this.epoch.generation)
+      throw new Superseded('a new history of Redis has begun meanwhile; repeat the command');
+    // A server that follows another one, which has not been verified yet, has the other one's data.
+    if (compareJournalIds(read.lastId, this.found.lastId) < 0)
+      throw new Superseded('Redis has lost entries of its journal meanwhile; repeat the command');
+    const tail = await this.#tail.cover(position, read, no);
+    if (!tail) throw new Uncovered(position, read);
+    return tail;
+  }
+
+  /** One transaction: plans the changes of a page, and writes them. */
+  async #page(part: Part, plan: (client: Queryable, at: string) => Promise<Page | null>): Promise<void> {
+    await this.deps.database.transaction(async (client) => {
+      const page = await plan(client, await this.lock(client));
+      if (!page || this.dryRun) return;
+      if (Object.values(page).every(({ length }) => length === 0)) return;
+      await this.#writer.write(client, part.copy, page, this.nowMs);
+      this.#changed.add(part.copy.no);
+    });
+  }
+
+  async #endReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
+    const { counts } = part;
+    const page = emptyPage();
+    for (const { id, record, row, step } of await this.#compared(client, at, part, ids)) {
+      if (record && isErased(record, row)) {
+        page.erased.push({ id, pseudonym: record.user });
+        counts.erased += 1;
+      }
+      if (step === 'left_alone') counts.leftAlone += 1;
+      if (step !== 'end' || !record) continue;
+      page.changes.push({ id, record, row });
+      count(counts, record, row);
+    }
+    return page;
+  }
+
+  async #beginReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
+    const page = emptyPage();
+    const places: PlannedPlace[] = [];
+    const { no } = part.copy;
+    for (const { id, record, row, step, latest, payments, first } of await this.#compared(client, at, part, ids)) {
+      const place = latest && placeOfReservation(id, latest, record !== null, first);
+      if (place) places.push(place);
+      if (!record || (!row && step === 'nothing')) continue;
+      page.payments.push(...payments.map((payment) => ({ no, reservation: id, payment, atMs: this.nowMs })));
+      if (step !== 'insert' && step !== 'advance') continue;
+      page.changes.push({ id, record, row });
+      count(part.counts, record, row);
+    }
+    page.tickets = await this.#missingTickets(client, part, places);
+    return page;
+  }
+
+  #compared(client: Queryable, position: string, { copy: { no, product } }: Part, ids: readonly string[]) {
+    return this.#writer.compare(client, product, ids, (read) => this.#cover(no, position, read));
+  }
+
+  async #endPlaces(
+    client: Queryable,
+    position: string,
+    { copy: { no, product }, counts }: Part,
+    row: CampaignRow,
+    users: readonly string[],
+  ): Promise<null> {
+    const tickets = await new RestoredRows(client).waitingTickets(row.id, users);
+    const reservations = tickets.map(({ reservation }) => reservation);
+    const read = await this.#copy.records({ product, reservations, users });
+    const { first } = await this.#cover(no, position, read);
+    const ended = tickets.flatMap((ticket) => {
+      const { user, lineNo, reservation } = ticket;
+      const isMade = read.value.reservations.has(reservation) && first('state', reservation)?.before.length !== 0;
+      const status = endOfPlace(ticket, read.value.people.get(user) ?? null, isMade, first);
+      return status ? [{ no, lineNo, status, endedMs: this.nowMs }] : [];
+    });
+    counts.places.ended += ended.length;
+    if (this.dryRun || ended.length === 0) return null;
+    await this.deps.cursor.lockWrites(client);
+    await writeProjection(client, { ...emptyProjection(), ticketChanges: ended });
+    this.#changed.add(no);
+    return null;
+  }
+
+  async #beginPlaces(client: Queryable, position: string, part: Part, users: readonly string[]): Promise<Page> {
+    const { no, product } = part.copy;
+    const read = await this.#copy.records({ product, reservations: [], users });
+    const { first } = await this.#cover(no, position, read);
+    const places = [...read.value.people].flatMap(([user, person]) => placeOfPerson(user, person, first) ?? []);
+    return { ...emptyPage(), tickets: await this.#missingTickets(client, part, places) };
+  }
+
+  async #missingTickets(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<NewTicket[]> {
+    const { copy, row, counts, isOver } = part;
+    const numbers = places.map(({ lineNo }) => lineNo);
+    const known = row ? await new RestoredRows(client).ticketsByNumber(row.id, numbers) : [];
+    const has = new Set(known.map(({ lineNo }) => lineNo));
+    const missing = places.filter(({ lineNo }) => !has.has(lineNo));
+    counts.places.missing += missing.length;
+    return missing.map((place) => {
+      // Bucket 0 ends the line in Postgres, and then each bucket in Redis.
+      const status = isOver && place.status === 'waiting' ? 'closed' : place.status;
+      return ticketOf(copy.no, { ...place, status }, this.nowMs);
+    });
+  }
+}
+
+/** @returns the cursor @throws Superseded */
+async function lock(client: Queryable, cursor: JournalCursor, epoch: Epoch): Promise<string> {
+  await client.query("select set_config('idle_in_transaction_session_timeout', $1, true)", [
+    String(IDLE_IN_TRANSACTION_MS),
+  ]);
+  // No history begins in Postgres while the cursor is locked.
+  const locked = await cursor.lockWithHistory(client);
+  if ((locked.generation ?? 0) > epoch.generation)
+    throw new Superseded('another Redis server continues the journal; connect to that one');
+  return locked.cursor;
+}
+
+/** The campaigns by their numbers, and those whose number another one has. */
+async function directoryOf(
+  copy: SaleCopy,
+  rows: readonly CampaignRow[],
+): Promise<{ directory: Map<number, ProductId>; unnamed: ProductId[] }> {
+  const known = new Map(rows.map(({ no, product }) => [no, product]));
+  const directory = new Map<number, ProductId>();
+  const displaced = await copy.displaced();
+  for (const [no, product] of await copy.directory()) {
+    const other = directory.get(no);
+    const isOwner = other === undefined || known.get(no) === product;
+    if (isOwner) directory.set(no, product);
+    if (other !== undefined) displaced.push(isOwner ? other : product);
+  }
+  const { value } = await copy.campaigns(displaced);
+  return { directory, unnamed: value.flatMap(({ no, product }) => (directory.get(no) === product ? [] : [product])) };
+}
+
+const noCounts = (): Counts => ({
+  missing: { reservations: 0, units: 0 },
+  changed: {},
+  places: { missing: 0, ended: 0 },
+  leftAlone: 0,
+  erased: 0,
+});

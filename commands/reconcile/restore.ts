@@ -1,0 +1,188 @@
+import type { Redis } from 'ioredis';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
+import { untilPersisted } from '../../shared/image/until-persisted.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
+import { type Epoch, readEpoch } from '../../shared/redis/epoch.js';
+import { parseInfo } from '../../shared/redis/redis-requirements.js';
+import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
+import { BATCH } from './batch.js';
+import { DividedCampaigns } from './divided-campaigns.js';
+import { fillFromEvents, publishedIn } from './events.js';
+import type { Findings } from './findings.js';
+import { OutOfService, Superseded } from './refusals.js';
+import { type RepairDeps, ShardRepair } from './repair-shard.js';
+import { type CampaignRows, RestoredBuckets } from './restored-buckets.js';
+import { RestoredRows } from './restored-rows.js';
+
+export type RestoreOptions = {
+  dryRun: boolean;
+  /** How long the cursor may stay unchanged before the workers count as stopped. */
+  settleMs: number;
+  /** How many buckets a campaign has. */
+  bucketsOf?: (product: ProductId) => number;
+  /** Numbers of the campaigns that any shard has, also others than these. */
+  numbers?: ReadonlySet<number>;
+};
+
+/**
+ * Repairs Postgres from Redis after Postgres was set back, while the sale goes on. Writes Redis as it was before the
+ * first entry of the journal, and moves the cursor there; a worker writes the rest. Nothing is voided, and rows that
+ * Redis lacks stay as they are. An interrupted repair leaves complete pages. The cursor stays until the end, so no
+ * worker persists over the gap, and the repetition writes what is still missing.
+ * @throws RedisBehind, Superseded, BucketsDiffer, EntryOfNoCampaign, Uncovered, EngineUnavailable
+ */
+export async function restorePostgres(deps: RepairDeps, options: RestoreOptions): Promise<Findings> {
+  const [findings] = await restoreTogether([deps], options);
+  if (!findings) throw new Error('a shard has no findings');
+  return findings;
+}
+
+/** Does the same for several shards, because they have buckets of the same campaigns. @returns by shard */
+export async function restoreTogether(all: readonly RepairDeps[], options: RestoreOptions): Promise<Findings[]> {
+  const [first] = all;
+  if (!first) return [];
+  const { dryRun, numbers = new Set<number>() } = options;
+  for (const { redis } of all) await epochOf(redis);
+  // First waits while workers persist the journal. The repair writes only what they cannot write.
+  await Promise.all(all.map((deps) => untilPersisted(deps, options.settleMs)));
+  const repairs: ShardRepair[] = [];
+  for (const deps of all) repairs.push(await ShardRepair.begin(deps, await epochOf(deps.redis), { dryRun, numbers }));
+  const together = new Together(first, repairs, options);
+  return together.run();
+}
+
+/** @throws OutOfService @throws Superseded when it is a replica */
+async function epochOf(redis: Redis): Promise<Epoch> {
+  const info = parseInfo((await redis.call('INFO', 'replication')) as string);
+  if (info.get('role') !== 'master') throw new Superseded('this Redis server is not the primary');
+  const epoch = await readEpoch(redis);
+  if (epoch === null) throw new OutOfService('redis', 'it is empty or being filled');
+  return epoch;
+}
+
+/** One repair of shards that share campaigns. */
+class Together {
+  constructor(
+    readonly deps: RepairDeps,
+    readonly repairs: readonly ShardRepair[],
+    readonly options: RestoreOptions,
+  ) {}
+
+  async run(): Promise<Findings[]> {
+    const { repairs, deps, options } = this;
+    const { dryRun } = options;
+    await this.#raisePositions();
+    await this.#locked(async (client, positions) => {
+      const rows = await rowsOf(client);
+      for (const [i, repair] of repairs.entries())
+        repair.compare(await repair.campaignsAt(positions[i] as string), rows);
+    });
+    const renumbered = dryRun ? null : await this.#continueEvents();
+    for (const repair of repairs) await repair.writeEnds();
+    const divided = await this.#writeHeads();
+    const { campaigns } = await rowsOf(deps.database);
+    for (const repair of repairs) {
+      if (!dryRun) repair.adopt(campaigns);
+      await repair.writeBeginnings();
+    }
+    if (!dryRun) await this.#finish();
+    return repairs.map(({ deps: { cursor }, found, findings }) => ({
+      cursor: found.cursor,
+      lastId: found.lastId,
+      backlog: found.size - found.passed,
+      gap: found.hasGap,
+      renumberedEvents: renumbered,
+      campaigns: [...divided.findingsOf(cursor.shard), ...findings.map((one) => divided.withTransfers(one))],
+    }));
+  }
+
+  /**
+   * Units of a transfer count once. If they have arrived at the position of one shard, but not yet left at that of the
+   * other one, its position is raised to the entry by which they left.
+   */
+  #raisePositions(): Promise<void> {
+    // Locked, because a worker trims the journal of a shard without a gap.
+    return this.#locked(async (_, locked) => {
+      for (let isRaised = true; isRaised; ) isRaised = await this.#raiseOnce(locked);
+    });
+  }
+
+  /** @returns whether a position was raised, so that another one may have to be */
+  async #raiseOnce(locked: readonly string[]): Promise<boolean> {
+    let isRaised = false;
+    const buckets: { repair: ShardRepair; copy: CampaignCopy }[] = [];
+    for (const [i, repair] of this.repairs.entries()) {
+      const { hasGap, position } = repair.found;
+      for (const copy of await repair.campaignsAt(hasGap ? position : (locked[i] as string)))
+        if (copy.part) buckets.push({ repair, copy });
+    }
+    for (const { copy } of buckets)
+      for (const [from, out] of Object.entries(copy.part?.arrived ?? {})) {
+        const giver = buckets.find((one) => one.copy.no === copy.no && one.copy.part?.bucket === Number(from));
+        const left = giver?.repair.found.movedOut.get(`${copy.no} ${out}`);
+        if (giver && left && giver.repair.raise(left)) isRaised = true;
+      }
+    return isRaised;
+  }
+
+  /** Makes new events continue after the numbers of the stream. @returns how many events got a new number */
+  async #continueEvents(): Promise<number> {
+    const { stream } = this.deps;
+    const [lastSeq, published] = [await stream.lastSeq(), await publishedIn(stream)];
+    return this.#locked(async (client, _, write) => {
+      await write();
+      return new RestoredRows(client).continueOutbox(lastSeq, published);
+    });
+  }
+
+  /** Writes what belongs to campaigns as a whole, in one transaction. */
+  #writeHeads(): Promise<DividedCampaigns> {
+    const { dryRun, bucketsOf = () => 1 } = this.options;
+    return this.#locked(async (client, positions, write) => {
+      const copies: CampaignCopy[][] = [];
+      for (const [i, repair] of this.repairs.entries()) copies.push(await repair.campaignsAt(positions[i] as string));
+      const rows = await rowsOf(client);
+      const buckets = this.repairs.flatMap(({ deps: { cursor } }, i) =>
+        (copies[i] ?? []).flatMap((copy) => (copy.part ? [{ copy, part: copy.part, shard: cursor.shard }] : [])),
+      );
+      const divided = await DividedCampaigns.plan(client, rows, buckets, bucketsOf);
+      for (const [i, repair] of this.repairs.entries()) repair.compare(copies[i] ?? [], rows);
+      if (dryRun) return divided;
+      await write();
+      for (const repair of this.repairs) await repair.writeHeads(client);
+      await divided.write(this.repairs[0]?.nowMs ?? 0);
+      return divided;
+    });
+  }
+
+  async #finish(): Promise<void> {
+    for (const repair of this.repairs) await repair.fillAnswers();
+    for await (const events of this.deps.stream.entries(BATCH))
+      await this.#locked(async (client, _, write) => {
+        await write();
+        await fillFromEvents(client, events);
+      });
+    await this.#locked(async (client, positions, write) => {
+      await write();
+      for (const [i, repair] of this.repairs.entries()) await repair.finish(client, positions[i] as string);
+    });
+    for (const repair of this.repairs) await repair.announce();
+  }
+
+  /** One transaction with the locks of all shards. `write` must be called before rows are written. */
+  #locked<Value>(
+    work: (client: Queryable, positions: readonly string[], write: () => Promise<void>) => Promise<Value>,
+  ): Promise<Value> {
+    const { database, cursor } = this.deps;
+    return database.transaction(async (client) => {
+      const positions: string[] = [];
+      for (const repair of this.repairs) positions.push(await repair.lock(client));
+      return work(client, positions, () => cursor.lockWrites(client));
+    });
+  }
+}
+
+async function rowsOf(client: Queryable): Promise<CampaignRows> {
+  return { campaigns: await new RestoredCampaigns(client).all(), buckets: await new RestoredBuckets(client).all() };
+}

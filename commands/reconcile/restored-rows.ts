@@ -1,0 +1,87 @@
+import { raiseSequence } from '../../shared/image/restored-campaigns.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
+import { type SnapshotTicket, TICKET_COLUMNS } from '../../shared/postgres/snapshot.js';
+import type { Epoch } from '../../shared/redis/epoch.js';
+
+/**
+ * Reads places, and repairs events and histories of a Postgres that was set back, in the caller's
+ * transaction.
+ */
+export class RestoredRows {
+  constructor(readonly client: Queryable) {}
+
+  async ticketsByNumber(campaignId: string, lineNos: readonly number[]): Promise<SnapshotTicket[]> {
+    if (lineNos.length === 0) return [];
+    const { rows } = await this.client.query<SnapshotTicket>(
+      `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and line_no = any($2::bigint[])`,
+      [campaignId, lineNos],
+    );
+    return rows;
+  }
+
+  /** The waiting places of these users. */
+  async waitingTickets(campaignId: string, users: readonly string[]): Promise<SnapshotTicket[]> {
+    if (users.length === 0) return [];
+    const { rows } = await this.client.query<SnapshotTicket>(
+      `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and status = 'waiting' and user_id = any($2)`,
+      [campaignId, users],
+    );
+    return rows;
+  }
+
+  /** Reads the ids of all reservations of a campaign, in batches. @param bucket only those of a bucket; null = all */
+  async *reservationIds(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<string[]> {
+    let after: string | null = null;
+    do {
+      const { rows }: { rows: { id: string }[] } = await this.client.query(
+        `select redemption_id as id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
+           and ($4::int is null or redemption_bucket(redemption_id) = $4)
+         order by redemption_id limit $2`,
+        [campaignId, batch, after, bucket],
+      );
+      yield rows.map(({ id }) => id);
+      after = rows.length < batch ? null : (rows.at(-1)?.id ?? null);
+    } while (after !== null);
+  }
+
+  /** Reads all waiting places of a campaign, in batches. @param bucket only those of a bucket; null = all */
+  async *allWaiting(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<SnapshotTicket[]> {
+    let after: string | null = '';
+    do {
+      const { rows }: { rows: SnapshotTicket[] } = await this.client.query(
+        `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and status = 'waiting' and user_id > $3
+           and ($4::int is null or redemption_bucket(reservation_id) = $4)
+         order by user_id limit $2`,
+        [campaignId, batch, after, bucket],
+      );
+      yield rows;
+      after = rows.length < batch ? null : (rows.at(-1)?.user ?? null);
+    } while (after !== null);
+  }
+
+  /**
+   * Makes new events continue after the numbers of the stream. Events with a number that another event has in the
+   * stream were never published, so they get a new number.
+   * @param published number → event id, from the stream
+   * @returns how many events got a new number
+   */
+  async continueOutbox(lastSeq: number, published: ReadonlyMap<number, string>): Promise<number> {
+    await raiseSequence(this.client, 'outbox', 'seq', lastSeq);
+    const { rows } = await this.client.query<{ seq: string; event_id: string }>(
+      'select seq, event_id from outbox_events where seq <= $1 and seq >= $2 order by seq',
+      [lastSeq, published.keys().next().value ?? lastSeq],
+    );
+    const again = rows.filter(({ seq, event_id }) => (published.get(Number(seq)) ?? event_id) !== event_id);
+    for (const { seq } of again) await this.client.query('update outbox set seq = default where seq = $1', [seq]);
+    return again.length;
+  }
+
+  /** Writes the current history of Redis, if Postgres lacks it. */
+  async keepHistory({ generation, server }: Epoch, afterId: string, shard: number): Promise<void> {
+    await this.client.query(
+      `insert into journal_histories (generation, server, after_id, reason, opened_at, shard)
+       values ($1, $2, $3, 'postgres restored', now(), $4) on conflict (generation) do nothing`,
+      [generation, server, afterId, shard],
+    );
+  }
+}

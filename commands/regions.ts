@@ -1,0 +1,194 @@
+import { userInfo } from 'node:os';
+import { parseArgs } from 'node:util';
+import { readCommandConfig } from '../shared/config/config.js';
+import type { RegionsConfig } from '../shared/config/regions.js';
+import { campaignNumbersOf, type RegionName } from '../shared/domain/regions.js';
+import { Refused } from '../shared/errors/faults.js';
+import { writeAudit } from '../shared/postgres/audit-log.js';
+import type { Database } from '../shared/postgres/pool.js';
+import { failOverRegion, joinRegion, type RegionState, readRegionState } from '../shared/postgres/region-state.js';
+import { RegionTransfers } from '../shared/postgres/region-transfers.js';
+import { connectDatabase, runCommand, type Terminal } from './command.js';
+
+const USAGE = `usage: npm run regions                         shows this region, whether the others can be called, and open transfers
+       npm run regions -- join                 makes this installation the region that REGION names, once
+       npm run regions -- failover NAME        makes this installation the owner of its region NAME instead of a lost one
+
+join gives the campaigns of this installation numbers that no other region has. An installation that has campaigns already
+must be the first of REGIONS.
+
+failover is for an installation that was restored from the database of a lost region. Stop the lost installation first. The
+command refuses while anything answers at the URL of the region in REGIONS, or while another region reaches it. Then it
+raises the epoch of the region. An old installation that starts again serves nothing until another region has replied, and
+refuses to serve once it learns of the new epoch. docs/regions.md has the steps.
+
+Exit code 0 when done, 1 when refused, 2 when it failed. REGION, REGIONS and REGION_KEYS are read as by the API; DATABASE_URL
+names Postgres, without it that of \`npm start\`.
+`;
+
+const STATEMENT_MS = 30_000;
+const ASK_MS = 3_000;
+const MAX_SHOWN = 100;
+
+type Options = { action: 'show' | 'join' } | { action: 'failover'; name: string };
+
+type Other = {
+  name: RegionName;
+  /** The epoch of this region that the other one knows. */
+  known: number;
+  serves: boolean;
+  /** The regions that can be called from there. */
+  reached: readonly RegionName[];
+  problem: string | null;
+};
+
+type BeatReply = { serves: boolean; epochs: Record<string, number>; reached?: string[] };
+
+class Regions {
+  constructor(
+    readonly config: RegionsConfig,
+    readonly database: Database,
+    readonly print: Terminal['print'],
+  ) {}
+
+  async join({ region, epoch }: RegionState): Promise<void> {
+    if (region === this.config.own) return this.print(`this installation is ${region} already, with epoch ${epoch}`);
+    if (region !== null) throw new Refused(`This installation is ${region}. A region is never renamed.`);
+    const numbers = campaignNumbersOf(this.config.own, this.config.layout);
+    const foreign = await this.database.transaction(async (client) => {
+      const foreignNumbers = await joinRegion(client, this.config.own, numbers);
+      if (foreignNumbers === 0) await audit(client, 'region.join', { region: this.config.own, epoch: 1 });
+      return foreignNumbers;
+    });
+    if (foreign > 0)
+      throw new Refused(
+        `${foreign} campaigns have numbers outside of ${numbers.first} to ${numbers.last}, those of ${this.config.own}. ` +
+          'An installation that has campaigns already must be the first of REGIONS.',
+      );
+    this.print(
+      `this installation is ${this.config.own} now, with epoch 1; its campaigns get the numbers from ${numbers.first}`,
+    );
+  }
+
+  /**
+   * Makes this installation the owner of its region instead of a lost one.
+   * @param name as the operator typed it
+   */
+  async failOver({ region, epoch, learnt }: RegionState, name: string): Promise<void> {
+    const { own } = this.config;
+    if (name !== own)
+      throw new Refused(`This installation is ${own}, not ${name}. Run the command where REGION is ${name}.`);
+    if (region !== own)
+      throw new Refused(`This database is of ${region ?? 'no region'}. Restore the one of ${own} first.`);
+    const others = await this.#askOthers();
+    for (const { name: other, problem } of others)
+      this.print(problem === null ? `asked ${other}` : `not asked: ${other}, ${problem}`);
+    const reaching = others.filter(({ reached }) => reached.includes(own));
+    const places = [
+      ...((await answers(this.config.url)) ? [this.config.url] : []),
+      ...reaching.map(({ name: other }) => `the URL that ${other} has for it`),
+    ];
+    if (places.length > 0)
+      throw new Refused(
+        `${own} answers at ${places.join(' and at ')}. Stop the lost installation and its load balancer, then repeat.`,
+      );
+    const next = Math.max(epoch ?? 0, learnt.get(own) ?? 0, ...others.map(({ known }) => known)) + 1;
+    await this.database.transaction(async (client) => {
+      await failOverRegion(client, own, next);
+      await audit(client, 'region.failover', { region: own, epoch: next });
+    });
+    this.print(`${own} has epoch ${next} now, and this installation owns it.`);
+    this.print('Promises that were not in the restored database are lost.');
+    this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+  }
+
+  async show({ region, epoch, learnt }: RegionState): Promise<void> {
+    const owner = learnt.get(this.config.own) ?? 0;
+    const state =
+      region === null
+        ? 'has not joined: npm run regions -- join'
+        : owner > (epoch ?? 0)
+          ? `does not serve: another installation owns it since epoch ${owner}`
+          : `serves with epoch ${epoch}`;
+    this.print(`${this.config.own} (this installation, which is ${region ?? 'no region'}) ${state}`);
+    for (const { name, problem, serves } of await this.#askOthers())
+      this.print(`${name} ${problem ?? (serves ? 'can be called and serves' : 'can be called and does not serve')}`);
+    const open = await new RegionTransfers(this.database).unfinished(MAX_SHOWN);
+    for (const { id, product, direction, region: other, units, status, detail } of open)
+      this.print(
+        `transfer ${id}: ${units} of ${product} ${direction === 'out' ? 'to' : 'from'} ${other} ${status} ${detail ?? ''}`,
+      );
+  }
+
+  /** Asks the APIs of the other regions which epoch they know for this one. */
+  #askOthers(): Promise<Other[]> {
+    return Promise.all(
+      this.config.peers.map(async ({ name, url }): Promise<Other> => {
+        try {
+          const response = await fetch(`${url}/regions/beat`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', 'doorbuster-region-key': this.config.keys[0]?.secret ?? '' },
+            // A very high number, because the campaigns are not needed.
+            body: JSON.stringify({ region: this.config.own, layout: '', epochs: {}, campaigns_after: 2 ** 31 - 1 }),
+            signal: AbortSignal.timeout(ASK_MS),
+          });
+          if (response.status !== 200) return failed(name, `it replied with ${response.status}`);
+          const { data } = (await response.json()) as { data: BeatReply };
+          const { serves, epochs, reached = [] } = data;
+          return { name, known: epochs[this.config.own] ?? 0, serves, reached, problem: null };
+        } catch (error) {
+          return failed(name, error instanceof Error ? error.message : String(error));
+        }
+      }),
+    );
+  }
+}
+
+/** Whether anything replies at the URL of a region, with any status: then it is not stopped. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    await fetch(`${url}/livez`, { redirect: 'manual', signal: AbortSignal.timeout(ASK_MS) });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function failed(name: RegionName, reason: string): Other {
+  return { name, known: 0, serves: false, reached: [], problem: `cannot be reached: ${reason}` };
+}
+
+function audit(client: Parameters<typeof writeAudit>[0], does: string, after: Record<string, unknown>): Promise<void> {
+  return writeAudit(client, {
+    actor: `npm run regions (${userInfo().username})`,
+    action: does,
+    campaignId: null,
+    before: null,
+    after,
+    requestId: '',
+  });
+}
+
+await runCommand<Options>({
+  usage: USAGE,
+  parse(args) {
+    const [action = 'show', name, ...more] = parseArgs({ args, allowPositionals: true }).positionals;
+    if ((action === 'show' || action === 'join') && name === undefined) return { action };
+    return action === 'failover' && name !== undefined && more.length === 0 ? { action, name } : null;
+  },
+  async run(options, { print }) {
+    const { regions, databaseUrl } = readCommandConfig();
+    if (!regions) throw new Error('REGION is missing: this installation is not one of several regions');
+    const database = connectDatabase('regions', databaseUrl, STATEMENT_MS, 1);
+    try {
+      const command = new Regions(regions, database, print);
+      const state = await readRegionState(database);
+      if (options.action === 'join') await command.join(state);
+      else if (options.action === 'failover') await command.failOver(state, options.name);
+      else await command.show(state);
+      return 0;
+    } finally {
+      await database.close();
+    }
+  },
+});
