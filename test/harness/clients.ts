@@ -18,14 +18,18 @@ type Sent = RequestInit & { json?: unknown };
 
 /**
  * Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text. Repeats a request that
- * may be repeated after `temporarily_unavailable`, as the contract tells clients: on a busy machine an engine may take
- * longer for a reply than a response may.
+ * may be repeated after `temporarily_unavailable`, as the contract says: on a busy machine an engine may take longer
+ * for a reply than a response may. Repeats it once if its connection, which had been idle, was closed at that moment.
  * @throws Error when the response breaks the contract of its route
  */
 export async function send(url: string, init: Sent = {}): Promise<Answer> {
   const deadline = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const answer = await sendOnce(url, init);
+  const first = sendOnce(url, init).catch((error) => {
+    if (!wasClosedWhileIdle(error) || !mayRepeat(url, init)) throw error;
+    return sendOnce(url, init);
+  });
+  for (let sent = first; ; sent = sendOnce(url, init)) {
+    const answer = await sent;
     if (answer.body.code !== 'temporarily_unavailable' || !mayRepeat(url, init)) return answer;
     const waitMs = 1_000 * Number(answer.headers.get('retry-after'));
     if (performance.now() + waitMs > deadline) return answer;
@@ -47,6 +51,12 @@ export async function sendOnce(url: string, init: Sent = {}): Promise<Answer> {
   const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {};
   if (body.breach !== undefined) throw new Error(body.breach);
   return { status: response.status, headers: response.headers, body, data: body.data ?? {}, text };
+}
+
+/** Whether the server closed a connection that had served before, as it does with an idle one. */
+function wasClosedWhileIdle(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: string; socket?: { bytesRead: number } } };
+  return cause?.code === 'UND_ERR_SOCKET' && (cause.socket?.bytesRead ?? 0) > 0;
 }
 
 /** A validation changes nothing; reports of payments name their reservation or order, and are the same each time. */
