@@ -19,7 +19,7 @@ import {
   decodeIdempotencyRecord,
   type IdempotencyRecord,
 } from '../../shared/redis/idempotency-record.js';
-import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
+import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import type { ReserveOutcome, StoreReserveOutcome } from '../../shared/sale/scripts/reserve.js';

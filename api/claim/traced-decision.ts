@@ -1,5 +1,5 @@
 import type { Tracing } from '../../shared/observability/tracing.js';
-import type { ReserveInput } from '../../shared/sale/reserve-call.js';
+import type { ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 
 /** Decides a claim within a span: the wait for its batch, and the call of the script that decides the batch. */

@@ -3,7 +3,7 @@ import { FIRST_BUCKET, homeCodes } from '../domain/buckets.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
 import { planFetch } from '../domain/rounds.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { ReserveInput } from '../sale/reserve-call.js';
+import type { ReserveInput } from '../sale/reserve-input.js';
 import type { Sales } from '../sale/sales.js';
 import type { BucketHeads } from '../sale/scripts/buckets.js';
 import type { ReserveOutcome, StoreReserveOutcome } from '../sale/scripts/reserve.js';

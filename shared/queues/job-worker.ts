@@ -2,11 +2,9 @@ import { DelayedError, type Job, type JobProgress, UnrecoverableError, Worker } 
 import { isUsable, type JobData, type JobResult, type QueueName, queueOf, wordsOf } from '../contracts/jobs.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
-import type { QueueServer } from './queues.js';
+import { FAILED_KEPT, type QueueServer } from './queues.js';
 
 const RETRY_MAX_MS = 1_000;
-/** How many failed jobs a queue keeps for the dashboard. */
-export const FAILED_KEPT = 20;
 /** How long a worker pauses when Redis is full. */
 const REST_MS = 1_000;
 

@@ -3,7 +3,6 @@ import type { Redis } from 'ioredis';
 import { type JobData, QUEUE_NAMES, QUEUES, type QueueName, queueOf, type SweepName } from '../contracts/jobs.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
-import { FAILED_KEPT } from './job-worker.js';
 
 /** The server of a shard: a connection for BullMQ, and the prefix of the keys of the shard. */
 export type QueueServer = { connection: Redis; shardPrefix: string };
@@ -25,6 +24,8 @@ export type OneQueue = { name: QueueName; shard: number; queue: Queue; redis: Re
 
 /** How many finished jobs the dashboard keeps. A finished job of another queue says nothing that the log does not. */
 const KEPT: Partial<Record<QueueName, number>> = { persist: 20, expire: 20 };
+/** How many failed jobs a queue keeps for the dashboard. */
+export const FAILED_KEPT = 20;
 /** For how many works the job is remembered. */
 const JOBS_KNOWN = 10_000;
 /** How long the number of jobs of a queue counts as known. */

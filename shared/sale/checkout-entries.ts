@@ -3,7 +3,7 @@ import { reservationIdOf } from '../domain/ids.js';
 import { durabilityOf, encodeIdempotencyRecord, encodeStoredRequest } from '../redis/idempotency-record.js';
 import { packRecord } from '../redis/record-format.js';
 import { REDEMPTION } from '../redis/record-formats.js';
-import type { ReserveInput } from './reserve-call.js';
+import type { ReserveInput } from './reserve-input.js';
 import type { ReserveOutcome } from './scripts/reserve.js';
 
 type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;

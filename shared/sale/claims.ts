@@ -6,7 +6,8 @@ import { saleKeys } from '../redis/keys.js';
 import { queuedEntry, repeatedAnswer, reservedEntry } from './checkout-entries.js';
 import type { OrderClaims } from './order-claims.js';
 import { decided, type Missed } from './recall.js';
-import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
+import { orderOf, reserveCall } from './reserve-call.js';
+import type { ReserveInput } from './reserve-input.js';
 import type { SaleCalls } from './sale-calls.js';
 import { type CheckRedeemableOutcome, checkRedeemableScript } from './scripts/checkout.js';
 import {

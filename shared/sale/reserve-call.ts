@@ -1,66 +1,11 @@
 import { TOKEN_LIFE_MS, TOKEN_SKEW_MS } from '../domain/device-token.js';
-import {
-  type DeviceId,
-  type IdempotencyKey,
-  type OrderId,
-  orderIdOf,
-  type ProductId,
-  type UserId,
-} from '../domain/ids.js';
+import { type OrderId, orderIdOf } from '../domain/ids.js';
 import { keys, saleKeys } from '../redis/keys.js';
 import type { CallOf } from '../redis/script-contract.js';
 import { requestOf } from './checkout-entries.js';
+import type { ReserveInput } from './reserve-input.js';
 import type { SaleLimits } from './sale-calls.js';
 import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reserve.js';
-
-export type ReserveInput = {
-  product: ProductId;
-  user: UserId;
-  qty: number;
-  reservationPrefix: string;
-  /** null = made from the reservation id */
-  order: OrderId | null;
-  /** null = no token. The caller has checked the signature, the script checks the age. */
-  token: { expiresAtSeconds: number } | null;
-  key: IdempotencyKey;
-  ticketKey: string;
-  /** Only recorded; null = unknown. */
-  device: DeviceId | null;
-  /** Whether the caller has proved to be the user. */
-  proven: boolean;
-  /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
-  holderDevice: DeviceId | null;
-  /** Subject of the device's quota: the device, or its substitute; null = no quota. */
-  counted: string | null;
-  trace: string;
-  /** JSON of a flat object of texts; none = no metadata (decision 57). */
-  metadata?: string | null;
-  /**
-   * Version of the terms whose audience was checked, negative when it excludes the user; 0 = not checked, which is
-   * enough for a campaign without an audience.
-   */
-  terms: number;
-  /** null = a checkout without a code */
-  coupon: CouponClaim | null;
-  /** Promises that the caller may still get under new keys, beyond the user's limit; may be negative. */
-  newKeys: number;
-  /** Of a divided campaign; null = it is not divided. */
-  bucket?: { buckets: number; place: DrawnPlace | null } | null;
-};
-
-/**
- * A line number among all buckets, and the position and the size of the line that the first response has. `lineNo`
- * null: the user waited with the number already, so it is not drawn for a new place.
- */
-export type DrawnPlace = { lineNo: number | null; position: number; queueSize: number };
-
-/** Additional fields of a redemption by code. */
-export type CouponClaim = {
-  /** Number of the code; 0 = the campaign's one code. */
-  code: number;
-  /** null = no one-time token. The caller has checked the signature, the script checks age and use. */
-  once: { nonce: string; expiresAtMs: number } | null;
-};
 
 /** Returns the call of lua/reserve.lua for claims of one campaign. */
 export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits): CallOf<typeof reserveScript> {

@@ -12,7 +12,7 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
+import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';

@@ -28,7 +28,7 @@ import { writeEpoch } from '../../shared/redis/epoch.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import type { ReserveInput } from '../../shared/sale/reserve-call.js';
+import type { ReserveInput } from '../../shared/sale/reserve-input.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { Sales } from '../../shared/sale/sales.js';

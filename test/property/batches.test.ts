@@ -21,7 +21,8 @@ import { Journal } from '../../shared/redis/journal.js';
 import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import { keys, saleKeys } from '../../shared/redis/keys.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { type ReserveInput, reserveCall } from '../../shared/sale/reserve-call.js';
+import { reserveCall } from '../../shared/sale/reserve-call.js';
+import type { ReserveInput } from '../../shared/sale/reserve-input.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { DECISION_KINDS, decodeDecisions, reserveScript } from '../../shared/sale/scripts/reserve.js';
 import {

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from '@jest/globals';
 import { bucketOfReservation, campaignOfNumber } from '../../../shared/domain/buckets.js';
 import { type CampaignNo, campaignNoOf } from '../../../shared/domain/ids.js';
 import { keys } from '../../../shared/redis/keys.js';
-import type { DrawnPlace } from '../../../shared/sale/reserve-call.js';
+import type { DrawnPlace } from '../../../shared/sale/reserve-input.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 import { until } from '../../harness/until.js';

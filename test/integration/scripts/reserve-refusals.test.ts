@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Campaign } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
-import type { CouponClaim } from '../../../shared/sale/reserve-call.js';
+import type { CouponClaim } from '../../../shared/sale/reserve-input.js';
 import type { CheckoutOptions, TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
