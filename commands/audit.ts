@@ -3,7 +3,7 @@ import type { ProductId } from '../shared/domain/ids.js';
 import { AuditChains } from '../shared/postgres/audit-chain.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import type { Database } from '../shared/postgres/pool.js';
-import { RedemptionChains } from '../shared/postgres/redemption-chain.js';
+import { RedemptionChains } from './audit/redemption-chain.js';
 import { lineOfEntry, lineOfHistory, lineOfReport } from './audit/words.js';
 import { connectDatabase, engineUrls, runCommand, type Terminal } from './command.js';
 

@@ -8,12 +8,12 @@ import type { ProductId } from '../shared/domain/ids.js';
 import { Refused } from '../shared/errors/faults.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { Database } from '../shared/postgres/pool.js';
-import { type Partition, RedemptionPartitions } from '../shared/postgres/redemption-partitions.js';
 import { EventStream } from '../shared/redis/event-stream.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
 import { connectDatabase, engineUrls, runCommand, type Terminal } from './command.js';
 import { CommandShards } from './command-shards.js';
+import { type Partition, RedemptionPartitions } from './partitions/redemption-partitions.js';
 
 const USAGE = `usage: npm run partitions                                    lists the partitions
        npm run partitions -- add <product_id>               gives a campaign without reservations its own partition

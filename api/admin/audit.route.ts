@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { ROLES } from '../../shared/domain/role.js';
-import { type AuditRow, findAudit } from '../../shared/postgres/audit-search.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { findReservationHistory } from '../../shared/postgres/reservation-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId, isoTime, note } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
+import { type AuditRow, findAudit } from './audit-search.js';
+import { findReservationHistory } from './reservation-history.js';
 
 const query = z
   .object({

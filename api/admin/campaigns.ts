@@ -15,13 +15,13 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
 import type { Sales } from '../../shared/sale/sales.js';
-import type { CampaignPlacement, Placed } from '../../shared/shards/campaign-placement.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { TermsNotifications } from '../claim/terms-notifications.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { invalidFields } from '../http/validate.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
+import type { CampaignPlacement, Placed } from './campaign-placement.js';
 
 export const OPERATOR_ACTIONS = ['open', 'pause', 'resume', 'close'] as const;
 export type OperatorAction = (typeof OPERATOR_ACTIONS)[number];

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { MINUTE_COLUMNS, type SaleMinute, type SaleMinutes } from '../../shared/postgres/sale-minutes.js';
-import { operatorActions } from '../../shared/postgres/terms-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { csvHeaders, wantsCsv } from '../http/csv.js';
 import { type Call, defineRoute } from '../http/define-route.js';
@@ -12,6 +11,7 @@ import type { Route, RouteContract } from '../http/route.js';
 import { invalidFields, validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { AS_OF, type LargeReads } from './large-reads.js';
+import { operatorActions } from './terms-changes.js';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 7;

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { headOfLine } from '../../shared/buckets/line-head.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -9,6 +8,7 @@ import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { lineData, lineLimit, lineView } from './line.contract.js';
+import { headOfLine } from './line-head.js';
 
 const params = z.object({ id: campaignId });
 const query = z.object({ limit: lineLimit.default(20) });

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { headOfLine } from '../../shared/buckets/line-head.js';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
 import { covers } from '../../shared/domain/role.js';
@@ -13,6 +12,7 @@ import { validate } from '../http/validate.js';
 import { campaignData, statsData } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
 import { lineData, lineLimit, lineView } from './line.contract.js';
+import { headOfLine } from './line-head.js';
 import { filterOf, listCursor, listFields } from './list.contract.js';
 import type { CampaignNow, OverviewReader, QueueSummary } from './overview.js';
 import type { Totals } from './totals.js';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Database } from '../../shared/postgres/pool.js';
-import { termsChanges } from '../../shared/postgres/terms-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
+import { termsChanges } from './terms-changes.js';
 
 /** Members of a campaign that are no terms, or follow from other members. */
 const NO_TERMS = new Set([

@@ -8,13 +8,13 @@ import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { WebhookAttempt, WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import type { Backlog, WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import type { WebhookParking } from '../../shared/postgres/webhook-parking.js';
-import type { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import { EndpointConnection, type PostLimits } from '../../shared/webhooks/endpoint-connection.js';
 import { endpointHostProblem, endpointUrlProblem } from '../../shared/webhooks/public-address.js';
 import { sendEvent } from '../../shared/webhooks/send-event.js';
 import { invalidFields } from '../http/validate.js';
 import type { ReplayBody, WebhookBody, WebhookChangeBody } from './webhook.contract.js';
+import type { WebhookReplays } from './webhook-replays.js';
 import { newWebhookSecret } from './webhook-secrets.js';
 
 export type Operator = { name: string; requestId: string };

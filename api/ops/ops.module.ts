@@ -3,11 +3,11 @@ import { postMetrics } from '../../shared/observability/post-metrics.js';
 import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { QueueState } from '../../shared/queues/queues.js';
 import { MetricsStore } from '../../shared/redis/metrics-store.js';
-import { LiveCampaigns } from '../../shared/sale/live-campaigns.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import type { ApiShard, Core } from '../core.js';
 import type { Limits } from '../guards/limits/limits.module.js';
 import type { Route } from '../http/route.js';
+import { LiveCampaigns } from './live-campaigns.js';
 import { opsRoutes } from './ops.route.js';
 import { ReadinessCheck, type ReadinessDeps } from './readiness.js';
 

@@ -6,11 +6,11 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import { Recent } from '../../shared/observability/recent.js';
 import type { MetricsStore } from '../../shared/redis/metrics-store.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { LiveCampaign } from '../../shared/sale/live-campaigns.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { accepts } from '../http/static-file.js';
+import type { LiveCampaign } from './live-campaigns.js';
 import type { ReadinessCheck } from './readiness.js';
 import { SaleMetrics } from './sale-metrics.js';
 

@@ -1,6 +1,6 @@
 import { Gauge, Registry } from 'prom-client';
 import { PREFIX } from '../../shared/observability/metrics.js';
-import { type LiveCampaign, wholeCampaigns } from '../../shared/sale/live-campaigns.js';
+import { type LiveCampaign, wholeCampaigns } from './live-campaigns.js';
 
 /** Campaigns that get series of their own, the newest ones. Each has about eight. */
 export const SHOWN_CAMPAIGNS = 50;

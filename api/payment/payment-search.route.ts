@@ -1,17 +1,17 @@
 import { parseReservationId } from '../../shared/domain/ids.js';
 import { NEEDS_ACTION, type PaymentOutcome } from '../../shared/payments/payment-event.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type {
-  FoundPaymentEvent,
-  PaymentEventCursor,
-  PaymentEventFilter,
-  PaymentEventSearch,
-} from '../../shared/postgres/payment-event-search.js';
 import type { RedemptionFilter, RedemptionSearch } from '../../shared/postgres/redemption-search.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { invalidFields, validate } from '../http/validate.js';
+import type {
+  FoundPaymentEvent,
+  PaymentEventCursor,
+  PaymentEventFilter,
+  PaymentEventSearch,
+} from './payment-event-search.js';
 import {
   cursorParts,
   type PaymentEventData,

@@ -1,7 +1,7 @@
 import type { UserId } from '../../shared/domain/ids.js';
-import type { PersonHistory } from '../../shared/postgres/person-history.js';
 import type { UserExport } from '../../shared/postgres/user-export.js';
 import type { FreshReservations } from './fresh-reservations.js';
+import type { PersonHistory } from './person-history.js';
 
 /** Campaigns in which Redis may have what Postgres does not have yet. */
 const LIVE_CAMPAIGNS = 200;

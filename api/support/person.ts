@@ -1,10 +1,4 @@
-import type {
-  ActionRow,
-  AttemptRow,
-  FurtherPaymentRow,
-  PersonBan,
-  PersonHistory,
-} from '../../shared/postgres/person-history.js';
+import type { ActionRow, AttemptRow, FurtherPaymentRow, PersonBan, PersonHistory } from './person-history.js';
 import type { RedemptionFinder } from './redemption-finder.js';
 import type { Moment, PlaceData, RedemptionData } from './support.contract.js';
 

@@ -12,7 +12,6 @@ import {
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
-import type { PersonHistory, PlaceRow } from '../../shared/postgres/person-history.js';
 import type { FoundRedemption, RedemptionFilter, RedemptionSearch } from '../../shared/postgres/redemption-search.js';
 import type { Reduced } from '../../shared/sale/reservation-record.js';
 import { invalidFields } from '../http/validate.js';
@@ -23,6 +22,7 @@ import {
   type SellingCampaign,
   statusOfRecord,
 } from './fresh-reservations.js';
+import type { PersonHistory, PlaceRow } from './person-history.js';
 import type { PlaceData, RedemptionData, SearchQuery } from './support.contract.js';
 
 /** Campaigns that sell now in which a search looks for promises that are not written yet. */

@@ -12,9 +12,9 @@ import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { markMovedOut } from '../../shared/postgres/push-subscriptions.js';
-import { resendEvents } from '../../shared/postgres/resent-events.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Acknowledged, Acknowledgements } from '../claim/acknowledgement.js';
+import { resendEvents } from './resent-events.js';
 
 export type SupportOperator = { name: string; requestId: string; trace: string };
 

@@ -1,13 +1,13 @@
 import type { Request } from 'express';
 import type { UserId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
-import type { PersonHistory } from '../../shared/postgres/person-history.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { readPerson } from './person.js';
+import type { PersonHistory } from './person-history.js';
 import type { RedemptionFinder } from './redemption-finder.js';
 import {
   actionBody,

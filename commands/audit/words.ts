@@ -1,5 +1,5 @@
 import type { ChainEntry, ChainReport } from '../../shared/postgres/audit-chain.js';
-import type { HistoryReport } from '../../shared/postgres/redemption-chain.js';
+import type { HistoryReport } from './redemption-chain.js';
 
 /** Without characters that a terminal would obey, or that change the order of what is shown. */
 const shown = (text: string): string =>

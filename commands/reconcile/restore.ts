@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
-import { untilPersisted } from '../../shared/image/until-persisted.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { type Epoch, readEpoch } from '../../shared/redis/epoch.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
@@ -14,6 +13,7 @@ import { OutOfService, Superseded } from './refusals.js';
 import { type RepairDeps, ShardRepair } from './repair-shard.js';
 import { type CampaignRows, RestoredBuckets } from './restored-buckets.js';
 import { RestoredRows } from './restored-rows.js';
+import { untilPersisted } from './until-persisted.js';
 
 export type RestoreOptions = {
   dryRun: boolean;

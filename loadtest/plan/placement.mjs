@@ -56,7 +56,7 @@ export function sharesOfNodes(shards, nodes) {
 
 /**
  * The most campaigns that a node can have: each new one goes to a shard that has less than its share of the live ones
- * (shared/shards/campaign-placement.ts), and a node may have all of the shards that have more.
+ * (api/admin/campaign-placement.ts), and a node may have all of the shards that have more.
  * @param {number} campaigns
  * @param {number} shards
  * @param {number} nodes

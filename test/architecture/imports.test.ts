@@ -174,6 +174,25 @@ test('shared has no entry point: what a person starts is in commands, scripts or
   expect(sources.filter(({ path, text }) => path.startsWith('shared/') && /\bprocess\.argv\b/.test(text))).toEqual([]);
 });
 
+/** Files of `shared` that one feature alone imports, and why they stay. */
+const OF_ONE_FEATURE: Record<string, string> = {
+  'shared/contracts/notifications': 'scripts publish them',
+  'shared/postgres/user-export': 'it lists the same tables as the erasure of a user',
+  'shared/sale/sale-scripts': 'the list of all scripts',
+};
+
+test('what one feature alone uses is in its folder', () => {
+  const importers = new Map<string, Set<string>>();
+  for (const source of [...sources, ...sourcesIn(['client', 'examples', 'pages', 'torture'])])
+    for (const imported of importsOf(source).filter((name) => name.startsWith('shared/')))
+      importers.set(imported, (importers.get(imported) ?? new Set()).add(placeOf(source.path)));
+  const isFeature = (place: string) => /^(api|worker|commands)\/[^/]+$/.test(place);
+  const found = [...importers].filter(([, by]) => by.size === 1 && [...by].every(isFeature)).map(([path]) => path);
+  const ofProcess = /^(api|worker)\/(core|composition|main|servers|processors|queue-\w+|claim-erasure)$/;
+  const elsewhere = found.filter((path) => ![...(importers.get(path) ?? [])].every((place) => ofProcess.test(place)));
+  expect(elsewhere.toSorted()).toEqual(Object.keys(OF_ONE_FEATURE));
+});
+
 test('the client stands on one library, its hook on React, pages on it, the phase of a sale, its words, the roles of operators, colours, money and one more library', () => {
   const allowed: Record<string, RegExp> = {
     client: /^(client\/|@noble\/hashes\/sha2\.js$|react$)/,

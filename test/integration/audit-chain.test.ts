@@ -4,9 +4,9 @@ import type { UserId } from '../../shared/domain/ids.js';
 import { AuditChains, type ChainSource } from '../../shared/postgres/audit-chain.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
-import { ExpiredData } from '../../shared/postgres/expired-data.js';
 import { Database } from '../../shared/postgres/pool.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
+import { ExpiredData } from '../../worker/retention/expired-data.js';
 import { atEnd } from '../harness/cleanup.js';
 import { createTestDatabase } from '../harness/engines.js';
 

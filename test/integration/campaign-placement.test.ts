@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { CampaignPlacement } from '../../api/admin/campaign-placement.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { readSharding } from '../../shared/postgres/installation.js';
-import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
 import { ShardMap } from '../../shared/shards/shard-map.js';
 import { changeShards } from '../../worker/reshard/change-shards.js';
 import { createTestDatabase } from '../harness/engines.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { LiveCampaigns } from '../../api/ops/live-campaigns.js';
 import { SaleMetrics, SHOWN_CAMPAIGNS } from '../../api/ops/sale-metrics.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { LiveCampaigns } from '../../shared/sale/live-campaigns.js';
 import { startSale } from '../harness/sale.js';
 
 /** What a scrape of /metrics reads of the sale. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { WebhookReplays } from '../../api/admin/webhook-replays.js';
 import type { OutboxEvent } from '../../shared/contracts/events.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
-import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import type { WrittenEvents } from '../../shared/projection/event-writer.js';
 import { type NewEvent, paymentLateEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { uuidv7 } from 'uuidv7';
 import type { FreshReservation, FreshReservations } from '../../api/support/fresh-reservations.js';
+import { PersonHistory } from '../../api/support/person-history.js';
 import { type FinderDeps, RedemptionFinder } from '../../api/support/redemption-finder.js';
 import {
   type CampaignNo,
@@ -10,7 +11,6 @@ import {
   reservationIdOf,
   type UserId,
 } from '../../shared/domain/ids.js';
-import { PersonHistory } from '../../shared/postgres/person-history.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { RedemptionSearch } from '../../shared/postgres/redemption-search.js';
 import { createTestDatabase } from '../harness/engines.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { RedemptionChains } from '../../commands/audit/redemption-chain.js';
 import type { UserId } from '../../shared/domain/ids.js';
-import { RedemptionChains } from '../../shared/postgres/redemption-chain.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
+import { PersonHistory } from '../../api/support/person-history.js';
 import type { CampaignId } from '../../shared/domain/ids.js';
-import { PersonHistory } from '../../shared/postgres/person-history.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionFilter, RedemptionSearch, SCANNED_ROWS } from '../../shared/postgres/redemption-search.js';
 import { createTestDatabase } from '../harness/engines.js';

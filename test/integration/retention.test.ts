@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
-import { ExpiredData } from '../../shared/postgres/expired-data.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
+import { ExpiredData } from '../../worker/retention/expired-data.js';
 import { type RetentionDeps, removeExpired } from '../../worker/retention/retention.js';
 import { TestArchive } from '../harness/archive.js';
 import type { TestCampaign } from '../harness/campaign.js';

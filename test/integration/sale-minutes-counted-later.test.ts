@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { RedemptionPartitions } from '../../commands/partitions/redemption-partitions.js';
 import { restorePostgres } from '../../commands/reconcile/restore.js';
-import { RedemptionPartitions } from '../../shared/postgres/redemption-partitions.js';
 import { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { fillSaleMinutes } from '../../worker/sale-minutes/fill-sale-minutes.js';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { keys } from '../../shared/redis/keys.js';
-import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
+import { ActiveCampaigns } from '../../worker/expire/active-campaigns.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
 import { maintainLines } from '../../worker/expire/maintain-lines.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';

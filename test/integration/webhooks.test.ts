@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { WebhookReplays } from '../../api/admin/webhook-replays.js';
 import { newWebhookSecret } from '../../api/admin/webhook-secrets.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { WebhookAttempts } from '../../shared/postgres/webhook-attempts.js';
 import { type WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
-import { WebhookReplays } from '../../shared/postgres/webhook-replays.js';
 import { type DeliverDeps, type DeliverLimits, deliverTo } from '../../worker/publish-outbox/deliver.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { startPersistence } from '../harness/persistence.js';

@@ -1,8 +1,8 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { type JobResult, queueOf } from '../../shared/contracts/jobs.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 import type { Core, WorkerShard } from '../core.js';
+import { ActiveCampaigns } from './active-campaigns.js';
 import { expireOverdue } from './expire.js';
 import { maintainLines } from './maintain-lines.js';
 import { DeadlineWatch } from './watch-deadlines.js';

@@ -4,7 +4,7 @@ import { settledWithin } from '../../shared/observability/settled-within.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import { isFull } from '../../shared/queues/job-worker.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
+import type { ActiveCampaigns } from './active-campaigns.js';
 
 /** Campaigns in one job. The next check finds the others. */
 const PRODUCTS_IN_JOB = 1_000;

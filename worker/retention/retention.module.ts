@@ -1,7 +1,7 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { ExpiredData } from '../../shared/postgres/expired-data.js';
 import type { Core } from '../core.js';
+import { ExpiredData } from './expired-data.js';
 import type { RetentionDeps } from './retention.js';
 
 /** What the removal of old data needs. */

@@ -3,7 +3,7 @@ import type { RetentionConfig } from '../../shared/config/retention.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
-import type { ExpiredCampaign, ExpiredData } from '../../shared/postgres/expired-data.js';
+import type { ExpiredCampaign, ExpiredData } from './expired-data.js';
 
 /** Campaigns that one run looks at. */
 const CAMPAIGNS = 20;

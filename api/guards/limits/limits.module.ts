@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../shared/config/limits.js';
-import { CampaignPolicies } from '../../../shared/postgres/campaign-policies.js';
 import type { Core } from '../../core.js';
+import { CampaignPolicies } from './campaign-policies.js';
 import { Degradation } from './degradation.js';
 import { LoadShedder } from './load-shedding.js';
 import { PolicyCache } from './policy-cache.js';

@@ -1,7 +1,12 @@
-import { storedAudience } from '../domain/audience.js';
-import { type CampaignPolicy, storedExtendSeconds, storedLimits, storedRisk } from '../domain/campaign-policy.js';
-import type { ProductId } from '../domain/ids.js';
-import type { Reads } from './circuit-breaker.js';
+import { storedAudience } from '../../../shared/domain/audience.js';
+import {
+  type CampaignPolicy,
+  storedExtendSeconds,
+  storedLimits,
+  storedRisk,
+} from '../../../shared/domain/campaign-policy.js';
+import type { ProductId } from '../../../shared/domain/ids.js';
+import type { Reads } from '../../../shared/postgres/circuit-breaker.js';
 
 type Row = {
   product_id: string;

@@ -1,7 +1,7 @@
-import { FIRST_BUCKET } from '../domain/buckets.js';
-import type { ProductId } from '../domain/ids.js';
-import type { Sales } from '../sale/sales.js';
-import type { LineHeadOutcome } from '../sale/scripts/line-head.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import type { Sales } from '../../shared/sale/sales.js';
+import type { LineHeadOutcome } from '../../shared/sale/scripts/line-head.js';
 
 type Line = Extract<LineHeadOutcome, { kind: 'line' }>;
 

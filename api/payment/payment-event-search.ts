@@ -1,8 +1,8 @@
-import { campaignOfNumber, MAX_BUCKETS, numberOfBucket } from '../domain/buckets.js';
-import { type CampaignNo, campaignNoOf } from '../domain/ids.js';
-import type { RedemptionStatus } from '../domain/reservation.js';
-import type { PaymentKind } from './payment-events.js';
-import type { Database } from './pool.js';
+import { campaignOfNumber, MAX_BUCKETS, numberOfBucket } from '../../shared/domain/buckets.js';
+import { type CampaignNo, campaignNoOf } from '../../shared/domain/ids.js';
+import type { RedemptionStatus } from '../../shared/domain/reservation.js';
+import type { PaymentKind } from '../../shared/postgres/payment-events.js';
+import type { Database } from '../../shared/postgres/pool.js';
 
 /** What to look for. Every given field must hold; null = any. */
 export type PaymentEventFilter = {

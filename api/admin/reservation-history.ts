@@ -1,5 +1,5 @@
+import type { Database } from '../../shared/postgres/pool.js';
 import type { AuditRow } from './audit-search.js';
-import type { Database } from './pool.js';
 
 /** State of a reservation after a change; a change that is not here leaves the state as it is. */
 const STATE_AFTER: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
-import type { JournalCursor } from '../projection/journal-cursor.js';
-import type { Journal } from '../redis/journal.js';
-import { compareJournalIds } from '../redis/journal-ids.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 
 const LOOK_EVERY_MS = 20;
 

@@ -1,6 +1,6 @@
-import { Refused } from '../errors/faults.js';
-import type { StoredCampaign } from './campaigns.js';
-import type { Database, Queryable } from './pool.js';
+import { Refused } from '../../shared/errors/faults.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
 /** How long a change of partitions waits for running statements. Meanwhile, later statements wait behind it. */
 const LOCK_LIMIT_MS = 2_000;

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
-import { campaignOfNumber } from '../domain/buckets.js';
-import type { Stock } from '../domain/campaign.js';
-import type { ProductId } from '../domain/ids.js';
-import { EngineUnavailable } from '../errors/faults.js';
-import { keys } from '../redis/keys.js';
-import type { RedisClock } from '../redis/redis-clock.js';
-import type { SaleReader } from './sale-reader.js';
+import { campaignOfNumber } from '../../shared/domain/buckets.js';
+import type { Stock } from '../../shared/domain/campaign.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 
 /** A hold counts as overdue this long after its deadline: a sweep of a busy sale needs some seconds. */
 const OVERDUE_AFTER_MS = 10_000;

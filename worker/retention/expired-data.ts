@@ -1,9 +1,9 @@
-import { ACTORS } from '../domain/actors.js';
-import type { CampaignId, ProductId, UserId } from '../domain/ids.js';
-import { EXPIRED } from './audit-chain.js';
-import { isPseudonym } from './erasures.js';
-import type { Database } from './pool.js';
-import type { CampaignOfUser } from './user-rows.js';
+import { ACTORS } from '../../shared/domain/actors.js';
+import type { CampaignId, ProductId, UserId } from '../../shared/domain/ids.js';
+import { EXPIRED } from '../../shared/postgres/audit-chain.js';
+import { isPseudonym } from '../../shared/postgres/erasures.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import type { CampaignOfUser } from '../../shared/postgres/user-rows.js';
 
 export type ExpiredCampaign = CampaignOfUser & { cursor: string };
 

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import type { ProductId } from '../domain/ids.js';
-import { EngineUnavailable } from '../errors/faults.js';
-import { keys } from '../redis/keys.js';
-import type { SaleReader } from './sale-reader.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 
 /**
  * How often all campaigns are asked. It is no longer than the shortest hold, so a new hold is found before its deadline

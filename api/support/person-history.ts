@@ -1,5 +1,5 @@
-import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
-import type { Database } from './pool.js';
+import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
+import type { Database } from '../../shared/postgres/pool.js';
 
 /** A place in a line, as Postgres has it. */
 export type PlaceRow = {

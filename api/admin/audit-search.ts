@@ -1,5 +1,5 @@
-import type { Role } from '../domain/role.js';
-import type { Database } from './pool.js';
+import type { Role } from '../../shared/domain/role.js';
+import type { Database } from '../../shared/postgres/pool.js';
 
 export type AuditFilter = {
   /** null = any, in each field. `action`: an action, or the beginning of several that ends with a dot. */

@@ -1,4 +1,4 @@
-import type { Database } from './pool.js';
+import type { Database } from '../../shared/postgres/pool.js';
 
 export type TermsChangeRow = {
   audit_id: string;

@@ -1,5 +1,5 @@
-import { eventsOf } from './events-of-reservation.js';
-import type { Queryable } from './pool.js';
+import { eventsOf } from '../../shared/postgres/events-of-reservation.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
 
 /**
  * Schedules the events of a reservation for every enabled webhook endpoint that received them, each as a replay.

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Database, Queryable } from './pool.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
 /** The histories of the reservations of one campaign in one bucket, as they were verified. */
 export type HistoryReport = {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FIRST_BUCKET } from '../domain/buckets.js';
-import type { ProductId } from '../domain/ids.js';
-import { shardOfProduct } from '../domain/shards.js';
-import { EngineUnavailable } from '../errors/faults.js';
-import type { StoredCampaign } from '../postgres/campaigns.js';
-import { lockShards, moveCampaign, raiseMapVersion, readSharding } from '../postgres/installation.js';
-import type { JournalHistories } from '../postgres/journal-histories.js';
-import type { Queryable } from '../postgres/pool.js';
-import { MAP_CURRENT_MS, type ShardMap } from './shard-map.js';
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { shardOfProduct } from '../../shared/domain/shards.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { lockShards, moveCampaign, raiseMapVersion, readSharding } from '../../shared/postgres/installation.js';
+import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
+import { MAP_CURRENT_MS, type ShardMap } from '../../shared/shards/shard-map.js';
 
 const LOOK_AGAIN_MS = 20;
 

@@ -1,5 +1,5 @@
-import type { Queryable } from './pool.js';
-import type { WebhookEndpoint } from './webhook-endpoints.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
+import type { WebhookEndpoint } from '../../shared/postgres/webhook-endpoints.js';
 
 /** Ids that one statement computes. It takes some tenths of a second. */
 const COMPUTED_IDS = 50_000;
