@@ -83,8 +83,8 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const docs = routesOfRole(
     [
       ...(await docsRoutes(described, serviceVersion())),
-      ...(await errorRoutes(described)),
-      await landingRoute(new CampaignsTable(core.database), config),
+      ...errorRoutes(described),
+      landingRoute(new CampaignsTable(core.database), config),
     ],
     config.apiRole,
   );

@@ -1,6 +1,4 @@
-import { createBullBoard } from '@bull-board/api';
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
-import { ExpressAdapter } from '@bull-board/express';
+import type { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { wordsOf } from '../../shared/contracts/jobs.js';
@@ -19,8 +17,9 @@ type Board = (req: Request, res: Response, next: (error?: unknown) => void) => v
  * a queue, without an audit entry. Delayed jobs are retried by POST /admin/jobs/:queue/retry (queue.route.ts).
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
-  const board = createBoard(queues);
-  const handle = (call: Call): Promise<void> | void => {
+  // Loaded with the first request: each start would take a fifth of a second of CPU time for it.
+  let board: Promise<Board> | null = null;
+  const handle = async (call: Call): Promise<void> => {
     const { req, res } = call;
     if (!mayRead(req, apiKeys)) {
       const fields = ['Location', '/admin?then=queues', 'Cache-Control', 'no-store', 'X-Request-Id', req.requestId];
@@ -35,9 +34,11 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
       res.setHeader(String(PAGE_HEADERS[i]), String(PAGE_HEADERS[i + 1]));
     res.setHeader('X-Request-Id', req.requestId);
     if (!inside.startsWith('/static/')) res.setHeader('Cache-Control', 'no-store');
+    board ??= createBoard(queues);
+    const serve = await board;
     return new Promise((resolve, reject) => {
       res.once('close', resolve);
-      board(req, res, (error) => reject(error ?? call.refusal('not_found', 'No resource exists at this path.')));
+      serve(req, res, (error) => reject(error ?? call.refusal('not_found', 'No resource exists at this path.')));
     });
   };
   const common: Omit<RouteContract, 'operationId' | 'path' | 'summary'> = {
@@ -76,8 +77,7 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
 }
 
 /** Shows each job in words instead of its data: what it does, and what is left to do. */
-function adapterOf({ name, queue }: OneQueue): BullMQAdapter {
-  const adapter = new BullMQAdapter(queue, { readOnlyMode: true });
+function inWords(name: OneQueue['name'], adapter: BullMQAdapter): BullMQAdapter {
   adapter.setFormatter('name', ({ data }) => wordsOf(name, data));
   adapter.setFormatter('progress', progressInWords);
   return adapter;
@@ -92,7 +92,13 @@ function progressInWords(progress: unknown): unknown {
   return `${waiting}, the oldest for ${oldest_seconds} s`;
 }
 
-function createBoard(queues: JobQueues): Board {
+async function createBoard(queues: JobQueues): Promise<Board> {
+  const [{ createBullBoard }, { BullMQAdapter }, { ExpressAdapter }] = await Promise.all([
+    import('@bull-board/api'),
+    import('@bull-board/api/bullMQAdapter'),
+    import('@bull-board/express'),
+  ]);
+  const adapterOf = ({ name, queue }: OneQueue) => inWords(name, new BullMQAdapter(queue, { readOnlyMode: true }));
   const serverAdapter = new ExpressAdapter().setBasePath(PATH);
   createBullBoard({
     queues: queues.all().map(adapterOf),

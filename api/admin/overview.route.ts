@@ -71,7 +71,8 @@ const overviewData = z.object({
   campaigns: z.array(campaignNow).describe('in the order of `sort`'),
   totals: totalsData.nullable().describe('over all campaigns; units as Postgres has them. null = with `campaign`'),
   next: z.int().nullable().describe('`cursor` of the next page; null = this is the last one'),
-  terms: campaignData.nullable(),
+  // Not `nullable()`, which would make the schema of a campaign nullable for all.
+  terms: z.union([campaignData, z.null()]),
   line: lineData.nullable().describe('null = without `campaign`, or not in Redis'),
 });
 

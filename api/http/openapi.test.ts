@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { openApiDocument } from './openapi.js';
@@ -22,8 +23,8 @@ const route: Route = {
   handle: () => {},
 };
 
-test('documents the contract of a route', () => {
-  const document = openApiDocument([route], '1.2.3') as Record<string, any>;
+test('documents the contract of a route', async () => {
+  const document = (await openApiDocument([route], '1.2.3')) as Record<string, any>;
   expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.2.3']);
   const operation = document.paths['/things/{id}/parts/{part}'].post;
   expect(operation).toMatchObject({
@@ -70,4 +71,28 @@ test('documents the contract of a route', () => {
     'shopperJwt',
     'ticket',
   ]);
+});
+
+test('lets other requests in between its operations', async () => {
+  let turns = 0;
+  let isDone = false;
+  const others = (async () => {
+    for (; !isDone; turns++) await setImmediate();
+  })();
+  const routes = Array.from({ length: 50 }, (_, i) => ({
+    ...route,
+    contract: { ...route.contract, operationId: `addPart${i}`, path: `/things/${i}` },
+  }));
+  await openApiDocument(routes, '1.2.3');
+  isDone = true;
+  await others;
+  // Once for the schemas of each operation, and once for its examples.
+  expect(turns).toBeGreaterThan(2 * routes.length);
+});
+
+test('refuses two schemas of one name', async () => {
+  const other = { ...route.contract, path: '/others', body: z.object({ other: z.int() }) };
+  await expect(openApiDocument([route, { ...route, contract: other }], '1.2.3')).rejects.toThrow(
+    'schemas/AddPartRequest has two meanings',
+  );
 });

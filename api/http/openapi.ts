@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import { cloudEventSchema, DOCUMENTED_EVENTS, type DocumentedType } from '../../shared/contracts/events.js';
@@ -31,27 +33,21 @@ const PROBLEM = { $ref: '#/components/schemas/Problem' };
 type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
 type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
 type Operation = { requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
+type Operations = Record<string, Record<string, Operation>>;
 type Document = {
-  paths?: Record<string, Record<string, Operation>>;
-  webhooks?: Record<string, Record<string, Operation>>;
-  components?: { schemas?: Record<string, JsonSchema>; headers?: Record<string, object> };
+  paths: Operations;
+  webhooks: Operations;
+  components: Record<string, Record<string, object>>;
 };
+type Info = Parameters<OpenApiGeneratorV31['generateDocument']>[0];
 
 /**
  * Returns the OpenAPI 3.1 document, generated from the contracts that validate requests, and from those of the events.
- * It is meant for code generators: operations and schemas have names, and every body has an example.
+ * It is meant for code generators: operations and schemas have names, and every body has an example. Half a second of
+ * CPU time goes into it, so other requests are served between its operations.
  */
-export function openApiDocument(routes: readonly Route[], version: string): object {
-  const registry = new OpenAPIRegistry();
-  addComponents(registry);
-  // A path with a slash at the end is another spelling of the one without.
-  const paths = routes.map(({ contract }) => contract).filter(({ path }) => path === '/' || !path.endsWith('/'));
-  for (const contract of paths) registry.registerPath(pathOf(contract));
-  for (const type of Object.keys(DOCUMENTED_EVENTS) as DocumentedType[]) registry.registerWebhook(webhookOf(type));
-  const document = new OpenApiGeneratorV31([
-    ...registry.definitions,
-    { type: 'schema', schema: problemSchema },
-  ]).generateDocument({
+export async function openApiDocument(routes: readonly Route[], version: string): Promise<object> {
+  const info: Info = {
     openapi: '3.1.0',
     info: {
       title: 'Doorbuster',
@@ -62,10 +58,49 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     },
     servers: [{ url: '/', description: 'the server that this document comes from' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-  });
-  addExamples(document as unknown as Document);
-  removeUnusedHeaders(document as unknown as Document);
-  return document;
+  };
+  // A path with a slash at the end is another spelling of the one without.
+  const contracts = routes.map(({ contract }) => contract).filter(({ path }) => path === '/' || !path.endsWith('/'));
+  const events = Object.keys(DOCUMENTED_EVENTS) as DocumentedType[];
+  const document: Document = { paths: {}, webhooks: {}, components: {} };
+  addPart(document, info, addComponents, [problemSchema]);
+  for (const contract of contracts) {
+    await setImmediate();
+    addPart(document, info, (registry) => registry.registerPath(pathOf(contract)));
+  }
+  for (const type of events) {
+    await setImmediate();
+    addPart(document, info, (registry) => registry.registerWebhook(webhookOf(type)));
+  }
+  await addExamples(document);
+  removeUnusedHeaders(document);
+  return { ...info, ...document };
+}
+
+/** Adds what is registered, and the schemas to which it refers. @throws if it has another meaning for one of them */
+function addPart(
+  document: Document,
+  info: Info,
+  register: (registry: OpenAPIRegistry) => void,
+  schemas: readonly z.ZodType[] = [],
+): void {
+  const registry = new OpenAPIRegistry();
+  register(registry);
+  const named = schemas.map((schema) => ({ type: 'schema' as const, schema }));
+  const part = new OpenApiGeneratorV31([...named, ...registry.definitions]).generateDocument(
+    info,
+  ) as unknown as Document;
+  for (const kind of ['paths', 'webhooks'] as const)
+    for (const [path, operations] of Object.entries(part[kind]))
+      document[kind][path] = { ...document[kind][path], ...operations };
+  for (const [kind, components] of Object.entries(part.components)) {
+    document.components[kind] ??= {};
+    const known = document.components[kind];
+    for (const [name, component] of Object.entries(components)) {
+      if (!isDeepStrictEqual(known[name] ?? component, component)) throw new Error(`${kind}/${name} has two meanings`);
+      known[name] = component;
+    }
+  }
 }
 
 function pathOf(contract: RouteContract): PathConfig {
@@ -171,9 +206,10 @@ function named<Schema extends z.ZodType>(schema: Schema, id: string): Schema {
 }
 
 /** Composes an example of each JSON body that has none. */
-function addExamples({ paths = {}, webhooks = {}, components = {} }: Document): void {
+async function addExamples({ paths, webhooks, components }: Document): Promise<void> {
   const examples = new Examples(components.schemas ?? {});
   for (const operations of [...Object.values(paths), ...Object.values(webhooks)]) {
+    await setImmediate();
     for (const { requestBody, responses = {} } of Object.values(operations)) {
       const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)];
       for (const [type, media] of contents.flatMap((content) => Object.entries(content ?? {}))) {
@@ -185,7 +221,7 @@ function addExamples({ paths = {}, webhooks = {}, components = {} }: Document): 
 }
 
 /** Removes headers of components to which no response refers. */
-function removeUnusedHeaders({ paths, components: { headers = {} } = {} }: Document): void {
+function removeUnusedHeaders({ paths, components: { headers = {} } }: Document): void {
   const text = JSON.stringify(paths);
   for (const name of Object.keys(headers)) if (!text.includes(`"#/components/headers/${name}"`)) delete headers[name];
 }

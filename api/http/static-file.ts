@@ -17,11 +17,12 @@ type FileCall = { req: Request; res: Response; begin(status: number, fields: rea
 
 /**
  * A file that does not change while the process runs, kept in memory as it is and compressed.
+ * @property zipped null until a client accepts gzip: few files are ever asked for, and the start does not wait for them
  * @property brotli of a file that was compressed by the build; null = there is none
  */
 export type StaticFile = {
   body: Buffer;
-  zipped: Buffer;
+  zipped: Buffer | Promise<Buffer> | null;
   brotli: Buffer | null;
   etag: string;
   fields: readonly string[];
@@ -34,13 +35,13 @@ export type StaticFile = {
  * @param headers flat list of names and values
  * @param vary request headers on which the file depends, besides `Accept-Encoding`
  */
-export async function staticFile(
+export function staticFile(
   type: string,
   body: Buffer,
   cacheControl = 'no-cache',
   headers: readonly string[] = PAGE_HEADERS,
   vary: readonly string[] = [],
-): Promise<StaticFile> {
+): StaticFile {
   const etag = `"${createHash('sha1').update(body).digest('base64url')}"`;
   const fields = [
     ...headers,
@@ -51,8 +52,7 @@ export async function staticFile(
     'Vary',
     ['Accept-Encoding', ...vary].join(', '),
   ];
-  const zipped = await zip(body, { level: 9 });
-  return { body, zipped, brotli: null, etag, fields: [...fields, 'Content-Type', type] };
+  return { body, zipped: null, brotli: null, etag, fields: [...fields, 'Content-Type', type] };
 }
 
 /**
@@ -63,7 +63,7 @@ export async function staticFile(
 export function staticRoute(
   about: Pick<RouteContract, 'path' | 'summary' | 'tag' | 'params' | 'guards'>,
   contentTypes: readonly string[],
-  find: (req: Request) => StaticFile | null,
+  find: (req: Request) => StaticFile | Promise<StaticFile> | null,
 ): Route {
   const contract = {
     ...about,
@@ -76,10 +76,10 @@ export function staticRoute(
     },
     errors: ['not_found'],
   } as const satisfies RouteContract;
-  return defineRoute<RouteContract>(contract, (call) => {
-    const file = find(call.req);
+  return defineRoute<RouteContract>(contract, async (call) => {
+    const file = await find(call.req);
     if (!file) throw call.refusal('not_found', 'No resource exists at this path.');
-    sendFile(call, file);
+    return sendFile(call, file);
   });
 }
 
@@ -87,7 +87,7 @@ export function staticRoute(
  * Sends a file: 304 if the client has the current version, compressed if the client accepts Brotli or gzip.
  * @param status of the response with a body
  */
-export function sendFile(call: FileCall, file: StaticFile, status = 200): void {
+export async function sendFile(call: FileCall, file: StaticFile, status = 200): Promise<void> {
   const { req, res } = call;
   const { etag, fields } = file;
   const always = [...fields, 'X-Request-Id', req.requestId];
@@ -96,15 +96,18 @@ export function sendFile(call: FileCall, file: StaticFile, status = 200): void {
     res.end();
     return;
   }
-  const [sent, encoding] = encoded(req, file);
+  const [sent, encoding] = await encoded(req, file);
   call.begin(status, [...always, ...encoding, 'Content-Length', String(sent.length)]);
   res.end(sent);
 }
 
 /** The smallest form of a file that the client accepts, with the header that names it. */
-function encoded(req: Request, { body, zipped, brotli }: StaticFile): [Buffer, string[]] {
+async function encoded(req: Request, file: StaticFile): Promise<[Buffer, string[]]> {
+  const { body, brotli } = file;
   if (brotli && accepts(req, 'br')) return [brotli, ['Content-Encoding', 'br']];
-  return accepts(req, 'gzip') ? [zipped, ['Content-Encoding', 'gzip']] : [body, []];
+  if (!accepts(req, 'gzip')) return [body, []];
+  file.zipped ??= zip(body, { level: 9 });
+  return [await file.zipped, ['Content-Encoding', 'gzip']];
 }
 
 /** Whether the client accepts a body in this encoding. */

@@ -6,7 +6,7 @@ import { asyncApiDocument } from '../http/asyncapi.js';
 import { openApiDocument } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
-import { staticFile, staticRoute } from '../http/static-file.js';
+import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
 
 const FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -24,22 +24,29 @@ const START = "SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinkin
 const CACHED = 'max-age=300';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Routes of /openapi.json, /asyncapi.json and /docs, which shows the first. All files are served from memory. */
+/**
+ * Routes of /openapi.json, /asyncapi.json and /docs, which shows the first. All files are served from memory. The
+ * OpenAPI document is made with the first request, because most processes never get one.
+ */
 export async function docsRoutes(documented: readonly Route[], version: string): Promise<Route[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const json = (document: object) =>
     staticFile(JSON_TYPE, Buffer.from(JSON.stringify(document)), 'no-cache', API_HEADERS);
-  const openApi = await json(openApiDocument(documented, version));
-  const asyncApi = await json(asyncApiDocument(version));
-  const page = await staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
-  const parts = new Map([['start.js', await staticFile('text/javascript; charset=utf-8', Buffer.from(START), CACHED)]]);
+  let openApi: Promise<StaticFile> | null = null;
+  const getOpenApi = () => {
+    openApi ??= openApiDocument(documented, version).then(json);
+    return openApi;
+  };
+  const asyncApi = json(asyncApiDocument(version));
+  const page = staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
+  const parts = new Map([['start.js', staticFile('text/javascript; charset=utf-8', Buffer.from(START), CACHED)]]);
   for (const [name, type] of Object.entries(FILES)) {
-    parts.set(name, await staticFile(type, await readFile(join(folder, name)), CACHED));
+    parts.set(name, staticFile(type, await readFile(join(folder, name)), CACHED));
   }
   const about = (path: string, summary: string) =>
     ({ path, summary, tag: 'operations', guards: ['document_quota'] }) as const;
   return [
-    staticRoute(about('/openapi.json', 'The OpenAPI document'), ['application/json'], () => openApi),
+    staticRoute(about('/openapi.json', 'The OpenAPI document'), ['application/json'], getOpenApi),
     staticRoute(
       about('/asyncapi.json', 'The AsyncAPI document of the WebSocket and of events'),
       ['application/json'],

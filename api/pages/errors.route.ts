@@ -21,12 +21,12 @@ type Described = { page: StaticFile; json: StaticFile };
  * Routes of /errors, which lists the error codes, and /errors/:code: a page, or by `Accept` a problem document.
  * @param routes of the API, which say who returns a code
  */
-export async function errorRoutes(routes: readonly Route[]): Promise<Route[]> {
+export function errorRoutes(routes: readonly Route[]): Route[] {
   const entries = { data: ERROR_CODES.map((code) => problemOf(code, routes)) };
-  const all = await describe('Errors', listOf(ERROR_CODES), entries, JSON_TYPE);
+  const all = describe('Errors', listOf(ERROR_CODES), entries, JSON_TYPE);
   const byCode = new Map<string, Described>();
   for (const code of ERROR_CODES)
-    byCode.set(code, await describe(code, textOf(code, routes), problemOf(code, routes), PROBLEM_TYPE));
+    byCode.set(code, describe(code, textOf(code, routes), problemOf(code, routes), PROBLEM_TYPE));
   const about = { tag: 'operations', guards: ['document_quota'] } as const;
   return [
     staticRoute({ ...about, path: '/errors', summary: 'All error codes' }, ['text/html', 'application/json'], (req) =>
@@ -43,11 +43,11 @@ export async function errorRoutes(routes: readonly Route[]): Promise<Route[]> {
   ];
 }
 
-async function describe(title: string, html: string, document: object, type: string): Promise<Described> {
+function describe(title: string, html: string, document: object, type: string): Described {
   const json = Buffer.from(JSON.stringify(document));
   return {
-    page: await staticFile('text/html; charset=utf-8', plainPage(title, html), CACHED, [...PAGE_HEADERS, ...VARY]),
-    json: await staticFile(type, json, CACHED, [...API_HEADERS, ...VARY]),
+    page: staticFile('text/html; charset=utf-8', plainPage(title, html), CACHED, [...PAGE_HEADERS, ...VARY]),
+    json: staticFile(type, json, CACHED, [...API_HEADERS, ...VARY]),
   };
 }
 

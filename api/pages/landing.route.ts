@@ -30,12 +30,12 @@ const OF_PROXY = /^(?:via|forwarded|x-forwarded-.+|x-real-ip)$/;
  * GET /. In production a page that names the API. In development it also leads to the sales, to the operator's page
  * and to where the keys are. With DEMO it shows the keys to callers on this machine.
  */
-export async function landingRoute(
+export function landingRoute(
   campaigns: Pick<CampaignsTable, 'live'>,
   config: Pick<Config, 'development' | 'showsKeys' | 'adminKeys' | 'serviceKeys' | 'opsPort'>,
-): Promise<Route> {
+): Route {
   if (!config.development) {
-    const page = await staticFile(HTML, plainPage('Doorbuster', `<p>Flash sales and coupons.</p>\n${LINKS}`));
+    const page = staticFile(HTML, plainPage('Doorbuster', `<p>Flash sales and coupons.</p>\n${LINKS}`));
     return staticRoute(about, ['text/html'], () => page);
   }
   const contract = {

@@ -31,7 +31,7 @@ export type PagesDeps = Omit<SalePageDeps, 'template'> & { publicSales: PublicSa
 
 /**
  * Routes of the shopper's page, /sale/:product_id, and the operator's page, /admin, with their scripts and styles under
- * /assets. The files are few and small, so each process keeps all of them in memory, compressed once.
+ * /assets. The files are few and small, so each process keeps all of them in memory.
  */
 export async function pageRoutes(deps: PagesDeps): Promise<Route[]> {
   const dist = join(projectRoot(), 'dist');
@@ -42,14 +42,14 @@ export async function pageRoutes(deps: PagesDeps): Promise<Route[]> {
       const body = type ? await readFile(join(dist, folder, name)) : null;
       if (!type || !body) continue;
       const brotli = await readFile(join(dist, folder, `${name}.br`)).catch(() => null);
-      files.set(`${prefix}/${name}`, { ...(await staticFile(type, body, cacheControl, headers)), brotli });
+      files.set(`${prefix}/${name}`, { ...staticFile(type, body, cacheControl, headers), brotli });
     }
   };
   await add(BUNDLES, '/assets', FOR_EVER);
   for (const folder of MODULES) await add(folder, `/assets/${folder}`, REVALIDATED, MODULE_HEADERS);
   const worker = await readFile(join(dist, 'pages/sale/push-worker.js'));
-  files.set('/assets/push-worker.js', await staticFile(String(TYPES['.js']), worker, REVALIDATED, WORKER_HEADERS));
-  const admin = await staticFile('text/html; charset=utf-8', await readFile(join(dist, 'pages/admin/admin.html')));
+  files.set('/assets/push-worker.js', staticFile(String(TYPES['.js']), worker, REVALIDATED, WORKER_HEADERS));
+  const admin = staticFile('text/html; charset=utf-8', await readFile(join(dist, 'pages/admin/admin.html')));
   const template = await readFile(join(dist, 'pages/sale/sale.html'), 'utf8');
   const tag = 'flash sale';
   return [

@@ -47,7 +47,7 @@ export type SalePageDeps = {
 
 /** GET /sale/:product_id. A visit costs one small read of Redis; each version of a page is rendered once. */
 export function salePageRoute(deps: SalePageDeps): Route {
-  const pages = new LRUCache<string, Promise<StaticFile>>({ max: PAGES_KEPT });
+  const pages = new LRUCache<string, StaticFile>({ max: PAGES_KEPT });
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const product = String(req.params.product_id);
@@ -67,7 +67,7 @@ export function salePageRoute(deps: SalePageDeps): Route {
       page = fileOf(html, found, deps);
       pages.set(key, page);
     }
-    sendFile(call, await page, found === null ? 404 : 200);
+    return sendFile(call, page, found === null ? 404 : 200);
   });
 }
 

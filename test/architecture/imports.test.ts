@@ -174,6 +174,17 @@ test('shared has no entry point: what a person starts is in commands, scripts or
   expect(sources.filter(({ path, text }) => path.startsWith('shared/') && /\bprocess\.argv\b/.test(text))).toEqual([]);
 });
 
+/** Half a second of CPU time at each start, for what most installations do not use. */
+const LOADED_LATE =
+  /^import (?!type\b)[^;]*?\bfrom '(node-app-attest|@bull-board\/[^']+|stripe|web-push|pino-pretty)'/gm;
+const loadedEarly = ({ path, text }: Source) => [...text.matchAll(LOADED_LATE)].map(([, name]) => `${path}: ${name}`);
+
+test('a start loads no package that most installations never use', () => {
+  expect(sources.flatMap(loadedEarly)).toEqual([]);
+  const both = "import type Stripe from 'stripe';\nimport { verifyAttestation } from 'node-app-attest';";
+  expect(loadedEarly({ path: 'a.ts', text: both })).toEqual(['a.ts: node-app-attest']);
+});
+
 /** Files of `shared` that one feature alone imports, and why they stay. */
 const OF_ONE_FEATURE: Record<string, string> = {
   'shared/contracts/notifications': 'scripts publish them',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import * as library from 'node-app-attest';
 import { projectRoot } from '../../../shared/config/project-root.js';
 import type { DeviceId } from '../../../shared/domain/ids.js';
 import { attestedKey } from './app-attest.js';
@@ -24,7 +25,8 @@ const judge = (
 ) => {
   const { attestation, challenge, keyId } = { ...recorded(environment), ...changed };
   const nonce = Buffer.from(challenge, 'base64').toString();
-  return attestedKey({ apps: [app], allowDevelopment: false, ...config }, nonce, keyId, attestation, device);
+  const given = { apps: [app], allowDevelopment: false, ...config };
+  return attestedKey(library, given, nonce, keyId, attestation, device);
 };
 
 test('accepts an attestation that Apple has signed for the app, and returns its key', () => {

@@ -1,4 +1,3 @@
-import { verifyAssertion, verifyAttestation } from 'node-app-attest';
 import type { AppleApp, Platforms } from '../../../shared/config/platforms.js';
 import type { DeviceId } from '../../../shared/domain/ids.js';
 import type { AttestedKey, AttestedKeys } from './attested-keys.js';
@@ -12,6 +11,7 @@ export type AppAttestProof = { kind: 'app_attest'; nonce: string; key_id: string
   | { assertion: string }
 );
 type AppAttestConfig = NonNullable<Platforms['appAttest']>;
+type Library = typeof import('node-app-attest');
 
 /**
  * Verifies Apple's App Attest. A key is bound to the device of its first attestation, so that one phone is one device.
@@ -20,6 +20,9 @@ type AppAttestConfig = NonNullable<Platforms['appAttest']>;
  * the leaf.
  */
 export class AppAttest {
+  /** Loaded where it is configured: it takes half a second of CPU time, which other installations do without. */
+  readonly #library: Promise<Library> = import('node-app-attest');
+
   constructor(
     readonly config: AppAttestConfig,
     readonly keys: AttestedKeys,
@@ -33,7 +36,7 @@ export class AppAttest {
   }
 
   async #attest(nonce: string, keyId: string, attestation: string, device: DeviceId): Promise<string | null> {
-    const key = attestedKey(this.config, nonce, keyId, attestation, device);
+    const key = attestedKey(await this.#library, this.config, nonce, keyId, attestation, device);
     if (key === null) return 'the attestation is not valid';
     const kept = await this.keys.keep(keyId, key);
     return kept.device === device ? null : 'the key belongs to another device';
@@ -43,7 +46,7 @@ export class AppAttest {
     const key = await this.keys.find(keyId);
     if (key === null) return 'the key is unknown; attest a new one';
     if (key.device !== device) return 'the key belongs to another device';
-    const uses = usesOf(this.config, key, nonce, assertion);
+    const uses = usesOf(await this.#library, this.config, key, nonce, assertion);
     if (uses === null) return 'the assertion is not valid';
     return (await this.keys.advance(keyId, uses)) ? null : 'the counter of the key is not higher than before';
   }
@@ -54,6 +57,7 @@ export class AppAttest {
  * valid.
  */
 export function attestedKey(
+  { verifyAttestation }: Pick<Library, 'verifyAttestation'>,
   { apps, allowDevelopment }: AppAttestConfig,
   nonce: string,
   keyId: string,
@@ -79,7 +83,13 @@ export function attestedKey(
 }
 
 /** Returns the counter of an assertion's key; null = the assertion is not valid. */
-function usesOf({ apps }: AppAttestConfig, key: AttestedKey, nonce: string, assertion: string): number | null {
+function usesOf(
+  { verifyAssertion }: Library,
+  { apps }: AppAttestConfig,
+  key: AttestedKey,
+  nonce: string,
+  assertion: string,
+): number | null {
   const app = apps.find(({ team, bundle }: AppleApp) => `${team}.${bundle}` === key.app);
   if (!app) return null;
   try {
