@@ -9,6 +9,7 @@ import {
   type TimeText,
   timeFormat,
   unknownWords,
+  zoneName,
 } from '../../shared/sale-page/sale-words.js';
 import { fill, type Texts } from '../../shared/sale-page/texts.js';
 import type { FoundSale } from './public-sales.js';
@@ -64,6 +65,7 @@ export function saleHtml(template: string, contents: PageContents): string {
       : '',
     noScript: texts.noScript,
     continueElsewhere: texts.continueElsewhere,
+    zone: found ? fill(texts.zone, { zone: zoneName(language, found.timeZone) }) : '',
   };
   const blocks: Record<string, string> = {
     preview: found ? preview(name, branding, words.title) : '<meta name="robots" content="noindex">',
@@ -164,15 +166,19 @@ function price({ price: amount, currency }: Branding, language: string): string 
 
 function steps({ sale }: FoundSale, texts: Texts, language: string): string {
   const { has_line, hold_seconds } = sale;
-  const all: [string, string][] = [['buy', has_line ? texts.stepBuy : texts.stepBuyNoLine]];
-  if (has_line) all.push(['wait', texts.stepWait]);
-  if (hold_seconds !== undefined) all.push(['pay', payStep(hold_seconds, texts, language)]);
-  const items = all.map(([step, text]) => `<li data-step="${step}">${escapeHtml(text)}</li>`).join('');
+  const all: [step: string, title: string, text: string][] = [
+    ['buy', texts.stepBuyTitle, has_line ? texts.stepBuy : texts.stepBuyNoLine],
+  ];
+  if (has_line) all.push(['wait', texts.stepWaitTitle, texts.stepWait]);
+  if (hold_seconds !== undefined) all.push(['pay', ...payStep(hold_seconds, texts, language)]);
+  const items = all
+    .map(([step, title, text]) => `<li data-step="${step}"><p><b>${escapeHtml(title)}</b> ${escapeHtml(text)}</p></li>`)
+    .join('');
   return `<section id="steps" aria-labelledby="steps-title"><h2 id="steps-title">${escapeHtml(texts.nextSteps)}</h2><ol>${items}</ol></section>`;
 }
 
-function payStep(holdSeconds: number, texts: Texts, language: string): string {
-  if (holdSeconds === 0) return texts.stepFree;
+function payStep(holdSeconds: number, texts: Texts, language: string): [title: string, text: string] {
+  if (holdSeconds === 0) return [texts.stepFreeTitle, texts.stepFree];
   const [value, unit] =
     holdSeconds < 120
       ? [holdSeconds, 'second']
@@ -180,7 +186,8 @@ function payStep(holdSeconds: number, texts: Texts, language: string): string {
         ? [holdSeconds / 60, 'minute']
         : [holdSeconds / 3_600, 'hour'];
   const format = new Intl.NumberFormat(language, { style: 'unit', unit: String(unit), unitDisplay: 'long' });
-  return fill(texts.stepPay, { time: format.format(Math.floor(Number(value))) });
+  const time = format.format(Math.floor(Number(value)));
+  return [fill(texts.stepPayTitle, { time }), fill(texts.stepPay, { time })];
 }
 
 /** Notifications on iPhones need the page on the Home Screen. */

@@ -2,7 +2,7 @@ import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { fill } from '../../shared/sale-page/texts.js';
 import { solveChallenge } from './challenge.js';
 import { Notifications } from './notifications.js';
-import { language, numberText, page, texts, timeText } from './page-data.js';
+import { language, numberText, page, texts, timeText, zoneText } from './page-data.js';
 import { namedUser, remembered } from './remembered.js';
 import { ignoreSecondClicks } from './second-click.js';
 import { Signals } from './signals.js';
@@ -95,6 +95,8 @@ function setUp(): void {
   for (const id of ['second', 'other']) element(id).addEventListener('click', () => press(id as 'second' | 'other'));
   element('continue').addEventListener('click', shareLink);
   write('install', texts.notifyInstall);
+  // The server knows the time zone of the campaign alone. A sale that does not exist has no times.
+  if (element('zone').textContent !== '') write('zone', fill(texts.zone, { zone: zoneText() }));
   addEventListener('online', comeBack);
   addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());

@@ -1,5 +1,5 @@
 import { countdownOf } from '../../client/countdown.js';
-import { timeFormat } from '../../shared/sale-page/sale-words.js';
+import { timeFormat, zoneName } from '../../shared/sale-page/sale-words.js';
 import type { Texts } from '../../shared/sale-page/texts.js';
 
 /** What the server put into the page: its language, and settings of the campaign. */
@@ -24,6 +24,9 @@ export function timeText(iso: string, nowMs: number, zone?: boolean): string {
   const time = new Date(iso);
   return timeFormat(locale, time.toDateString() === new Date(nowMs).toDateString(), zone).format(time);
 }
+
+/** The name of the shopper's time zone. */
+export const zoneText = (): string => zoneName(locale);
 
 export function numberText(value: number): string {
   return new Intl.NumberFormat(locale).format(value);

@@ -79,6 +79,12 @@ export function unknownWords(texts: Texts): SaleWords {
   return { ...look, ...words, status: texts.statusUnknown, hint: texts.unknownHint, title: texts.unknown };
 }
 
+/** The name of a time zone, or of the reader's own, in a language. */
+export function zoneName(locale: string, timeZone?: string): string {
+  const format = new Intl.DateTimeFormat(locale, { timeZoneName: 'long', ...(timeZone ? { timeZone } : {}) });
+  return format.formatToParts().find(({ type }) => type === 'timeZoneName')?.value ?? '';
+}
+
 /**
  * The days of a far time, its weekday and its zone.
  * @param isToday whether the day is left out @param zone whether the time zone is named

@@ -137,7 +137,8 @@ test('the server renders the brand, its preview and the state, escaped, and allo
   expect(text).toContain('<meta property="og:description" content="A lamp for &#123;readers} &amp; owls.">');
   expect(text).toContain('<h1 id="name" dir="auto">Night &lt;owl&gt; &quot;lamp&quot;</h1>');
   expect(text).toMatch(/<span class="price">IDR\s12,500<\/span>/);
-  expect(text).toContain('Pay within 15 minutes.');
+  expect(text).toContain('<b>Pay within 15 minutes</b> Your unit is kept');
+  expect(text).toContain('<p id="zone">Times are shown in Coordinated Universal Time.</p>');
   expect(text).toContain('<span>1 per person</span>');
   expect(text).not.toMatch(/<owl>|\{readers\}|\{\{/);
   expect(headers.get('content-security-policy')).toContain(
@@ -274,10 +275,11 @@ inBrowser('the page of a sale', () => {
 
   test('takes two shoppers through it: in line, promoted, paid', async () => {
     const { product, held } = await heldByAnother();
-    const [first, second] = [await openSale(product), await openSale(product)];
+    const [first, second] = [await openSale(product), await openSale(product, '', { timezoneId: 'Asia/Jakarta' })];
     await shows(first.page, 'The sale is open');
     await press(first.page, BUY);
     await shows(first.page, 'Your place in line');
+    await until('its own time zone', async () => (await textOf(second.page, 'zone')).includes('Western Indonesia'));
     await press(second.page, BUY);
     await shows(second.page, 'Your place in line');
     expect(await textOf(second.page, 'position')).toBe('2');
