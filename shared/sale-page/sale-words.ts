@@ -79,10 +79,15 @@ export function unknownWords(texts: Texts): SaleWords {
   return { ...look, ...words, status: texts.statusUnknown, hint: texts.unknownHint, title: texts.unknown };
 }
 
-/** The name of a time zone, or of the reader's own, in a language. */
+/** The name of a time zone, or of the reader's own, in a language: the one for all seasons, where there is one. */
 export function zoneName(locale: string, timeZone?: string): string {
-  const format = new Intl.DateTimeFormat(locale, { timeZoneName: 'long', ...(timeZone ? { timeZone } : {}) });
-  return format.formatToParts().find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  const nameOf = (timeZoneName: 'long' | 'longGeneric') => {
+    const format = new Intl.DateTimeFormat(locale, { timeZoneName, ...(timeZone ? { timeZone } : {}) });
+    return format.formatToParts().find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  };
+  const generic = nameOf('longGeneric');
+  // Without a generic name it is an offset.
+  return /\d/.test(generic) ? nameOf('long') : generic;
 }
 
 /**

@@ -57,7 +57,7 @@ export class AppAttest {
  * valid.
  */
 export function attestedKey(
-  { verifyAttestation }: Pick<Library, 'verifyAttestation'>,
+  { verifyAttestation }: Library,
   { apps, allowDevelopment }: AppAttestConfig,
   nonce: string,
   keyId: string,
