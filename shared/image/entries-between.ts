@@ -4,6 +4,7 @@ import { madeAtMs, type ReservationId } from '../domain/ids.js';
 import type { SnapshotReservation } from '../postgres/snapshot.js';
 import { type RecordState, type ReservationRecord, takesUnits, unreduced } from '../sale/reservation-record.js';
 import type { CampaignCopy } from '../sale/sale-copy.js';
+import { reservedEntry } from './reserved-entry.js';
 
 /**
  * The change that one reservation needs in Postgres. `end`: frees its unit, so it is written before changes that take
@@ -70,25 +71,9 @@ export function entriesBetween(
   const entries: JournalEntry[] = [];
   const paidAtOnce = dueMs === 0;
   if (!row) {
-    const { user, orderId: order, qty, lineNo, code } = record;
-    entries.push({
-      ...base,
-      kind: 'reserved',
-      atMs: lineNo > 0 && dueMs > 0 ? dueMs - campaign.terms.holdSeconds * 1000 : madeAtMs(id as ReservationId),
-      user,
-      order,
-      qty,
-      slot,
-      dueMs,
-      lineNo,
-      state: paidAtOnce ? 'redeemed' : 'reserved',
-      code,
-      terms: campaign.version,
-      key: '',
-      answer: '',
-      device: '',
-      stacking: null,
-    });
+    const isPromoted = record.lineNo > 0 && !paidAtOnce;
+    const atMs = isPromoted ? dueMs - campaign.terms.holdSeconds * 1000 : madeAtMs(id as ReservationId);
+    entries.push(reservedEntry(record, { ...base, atMs }, { terms: campaign.version }));
   }
   const at = { ...base, atMs: nowMs, by };
   if (isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });

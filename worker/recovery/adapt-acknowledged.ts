@@ -1,5 +1,6 @@
 import type { EntryOf, JournalEntry } from '../../shared/contracts/journal.js';
 import { ACTORS } from '../../shared/domain/actors.js';
+import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
 import type { RecordState } from '../../shared/sale/reservation-record.js';
@@ -56,33 +57,14 @@ const isPaid = (state: RecordState) => state === 'redeemed' || state === 'reacqu
 
 /** Returns the entry of an acknowledged reservation that Postgres lacks, as it was before it was paid or ended. */
 export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
-  const { journalId, no, reservation, user, lineNo, stacking, key, answer, of } = fact;
-  const { orderId: order, qty, slot, dueMs, code } = of.record;
+  const { user, lineNo, stacking, key, answer, of } = fact;
   const response = decodeStoredRequest(answer)?.record;
   // A voided reservation gets no response back: its key is free.
   const isOwn = response?.kind === 'completed' && of.record.state !== 'voided';
-  return {
-    kind: 'reserved',
-    journalId,
-    no,
-    // It was made before its deadline, and the time of the fact may be later.
-    atMs: paidInTimeMs(fact),
-    reservation,
-    user,
-    order,
-    qty,
-    slot,
-    dueMs,
-    lineNo,
-    state: dueMs === 0 ? 'redeemed' : 'reserved',
-    code,
-    terms: isOwn ? response.terms : 0,
-    key: isOwn ? key : '',
-    answer: isOwn ? answer : '',
-    device: '',
-    trace: '',
-    stacking,
-  };
+  // It was made before its deadline, and the time of the fact may be later.
+  const about = { ...fact, atMs: paidInTimeMs(fact), trace: '' };
+  const known = { lineNo, stacking, ...(isOwn ? { terms: response.terms, key, answer } : {}) };
+  return reservedEntry({ ...of.record, user }, about, known);
 }
 
 /** Returns the entries that lead from a row to an acknowledged reservation; none if the row has ended otherwise. */

@@ -1,4 +1,5 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
 import { decodeReservation } from '../../shared/sale/reservation-record.js';
@@ -224,27 +225,5 @@ function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: 
 
 /** Decodes the changed reservation from the record that was saved with the entry; null = no record was saved. */
 function reservationBehind(entry: Recorded, { fields }: RawEntry): EntryOf<'reserved'> | null {
-  if (!fields.record) return null;
-  const { user, qty, slot, dueMs, lineNo, orderId, code } = decodeReservation(fields.record);
-  return {
-    kind: 'reserved',
-    journalId: entry.journalId,
-    no: entry.no,
-    atMs: entry.atMs,
-    reservation: entry.reservation,
-    user,
-    order: orderId,
-    qty,
-    slot,
-    dueMs,
-    lineNo,
-    state: dueMs === 0 ? 'redeemed' : 'reserved',
-    code,
-    terms: 0,
-    key: '',
-    answer: '',
-    device: '',
-    trace: entry.trace,
-    stacking: null,
-  };
+  return fields.record ? reservedEntry(decodeReservation(fields.record), entry) : null;
 }
