@@ -170,7 +170,16 @@ describe('adaptEntries', () => {
         { kind: 'reduced', qty: 2 },
       ]);
     }
-    expect(adapt([refund], known('refunded', 8_500, 9_000, 3)).kinds).toEqual([]);
+  });
+
+  it('rejects a refund of a row that has ended otherwise', () => {
+    const refund = reduced('refunded', 2, 'redeemed|ann|2|1|9000|0|order-1||0,1,0');
+    for (const ended of ['refunded', 'voided']) {
+      const { kinds, reasons } = adapt([refund], known(ended, 8_500, 9_000, 3));
+      expect({ kinds, reasons }).toEqual({ kinds: [], reasons: [expect.stringContaining(ended)] });
+    }
+    expect(adapt([refund], known('refunded', 8_500, 9_000, 2))).toMatchObject({ kinds: [], reasons: [] });
+    expect(adapt([reduced('refunded', 2)], known('expired', 5_000, 4_000, 3)).reasons).toHaveLength(1);
   });
 
   it('rejects a change of an unknown reservation', () => {

@@ -168,8 +168,9 @@ function adaptExtended(
 }
 
 /**
- * Gives back units, unless Postgres has this already, or the reservation has ended since. Only paid units are refunded,
- * so a payment that Postgres lacks is added: the process that acknowledged it may be gone.
+ * Gives back units, unless Postgres has this already. Only paid units are refunded, so a payment that Postgres lacks is
+ * added: the process that acknowledged it may be gone. A refund of a row that has ended otherwise is rejected, because
+ * money may have been paid back for it; released units are free in any case.
  */
 function adaptReduced(
   entry: EntryOf<'reduced'>,
@@ -195,7 +196,8 @@ function adaptReduced(
     entries.push(redeemed);
     follow(row, redeemed);
   }
-  if (row.status !== 'redeemed' && (isPaid || row.status !== 'reserved')) return null;
+  if (isPaid && row.status !== 'redeemed') return `units were refunded, but the reservation is ${row.status}`;
+  if (row.status !== 'redeemed' && row.status !== 'reserved') return null;
   row.qty = entry.qty;
   entries.push(entry);
   return null;
