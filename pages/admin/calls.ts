@@ -42,20 +42,20 @@ export async function sendAnswer<Body>(
     signal: AbortSignal.timeout(more.limitMs ?? LIMIT_MS),
     ...(isJson ? { body: JSON.stringify(json) } : {}),
   });
-  return (await response.json()) as Body;
+  return response.body as Body;
 }
 
 /** Requests a page of a list. @returns the page and the address of the next one @throws Refused */
 export async function page<Data>(path: string): Promise<{ data: Data; next: string | null }> {
   const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
   const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('Link') ?? '')?.[1] ?? null;
-  return { data: ((await response.json()) as { data: Data }).data, next };
+  return { data: (response.body as { data: Data }).data, next };
 }
 
 /** Requests a response with members beside `data`. @throws Refused */
 export async function answer<Body>(path: string): Promise<Body> {
   const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
-  return (await response.json()) as Body;
+  return response.body as Body;
 }
 
 /** Uploads a file unchanged, and reports the progress. @throws Refused */
@@ -76,15 +76,22 @@ export function upload<Data>(path: string, file: File, onProgress: (part: number
   });
 }
 
-async function answerOf(path: string, init: RequestInit): Promise<Response> {
-  let response: Response;
+async function answerOf(path: string, init: RequestInit): Promise<{ headers: Headers; body: unknown }> {
+  const { ok, status, headers, text } = await textOf(path, init);
+  const body = parsed(text);
+  if (ok) return { headers, body };
+  throw refusedBy(status, body, headers.get('Retry-After'));
+}
+
+/** @throws Refused also when the connection ends, or the time limit passes, within the body */
+async function textOf(path: string, init: RequestInit) {
   try {
-    response = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store' });
+    const response = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store' });
+    const { ok, status, headers } = response;
+    return { ok, status, headers, text: await response.text() };
   } catch {
     throw unreachable();
   }
-  if (response.ok) return response;
-  throw refusedBy(response.status, parsed(await response.text()), response.headers.get('Retry-After'));
 }
 
 const UNAVAILABLE =

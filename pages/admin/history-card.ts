@@ -5,6 +5,8 @@ import { actionText, linesOf, reportOf, type SaleHistory, type SaleReport } from
 import { time } from './words.js';
 
 const HEIGHT = 180;
+/** The numbers of the sale above it are read each second, so it must not stay what it was when the page opened. */
+const READ_EVERY_MS = 30_000;
 const SERIES = [
   ['Got a unit', 'free'],
   ['Paid', 'redeemed'],
@@ -57,6 +59,7 @@ export function historyCard(path: string): { root: HTMLElement; close(): void } 
     plot = isEmpty || stage.clientWidth === 0 ? null : chartOf(stage, found);
   }
   read();
+  const timer = setInterval(() => document.visibilityState === 'visible' && read(), READ_EVERY_MS);
   return {
     root: card(
       'History',
@@ -78,7 +81,10 @@ export function historyCard(path: string): { root: HTMLElement; close(): void } 
         el('a', { class: 'button', href: `${path}/history?format=csv`, download: true }, 'Minutes as CSV'),
       ),
     ),
-    close: () => plot?.destroy(),
+    close: () => {
+      clearInterval(timer);
+      plot?.destroy();
+    },
   };
 }
 

@@ -195,6 +195,24 @@ inBrowser('a marketer', () => {
     expect(faults).toEqual([]);
   });
 
+  test('the history of an open sale goes on without a reload', async () => {
+    const product = await operator.openCampaign({ total_limit: 20, branding: { price: 1_250, currency: 'EUR' } });
+    const { page, faults } = await openLoggedIn(`#/campaigns/${product}`);
+    const card = page.getByRole('region', { name: 'History' });
+    await card.getByText('Nothing was sold yet.').waitFor({ timeout: LIMIT_MS });
+    await page.clock.install();
+    await page.reload();
+    await card.getByText('Nothing was sold yet.').waitFor({ timeout: LIMIT_MS });
+    await checkoutInTurn(gatherShoppers(service.url, product, 3));
+    await until('the report has it', async () => {
+      const { data } = await operator.call('GET', `/admin/campaigns/${product}/report`);
+      return data.revenue.length > 0;
+    });
+    await page.clock.fastForward(30_000);
+    await card.getByText('€37.50').waitFor({ timeout: LIMIT_MS });
+    expect(faults).toEqual([]);
+  });
+
   test('finds a campaign in the list, and hides one that is over', async () => {
     const word = `w${randomUUID().slice(0, 8)}`;
     const open = await operator.openCampaign({ name: `Open ${word}` });
