@@ -3,9 +3,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DOCUMENTED_EVENTS } from '../../shared/contracts/events.js';
 import { ERROR_CODES } from '../../shared/errors/catalogue.js';
 import { send } from '../harness/clients.js';
-import { ADMIN_SECRET, SERVICE_SECRET, startService } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, sharedService } from '../harness/service.js';
 
-const service = await startService();
+const service = await sharedService();
 const document = (await send(`${service.url}/openapi.json`)).body;
 // Formats are the schemas' business; their absence is no fault of the document.
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema({
@@ -116,6 +116,8 @@ test('the service accepts the example of each request', async () => {
   const ids = { id: '01a1fc6c-1111-7c3a-8f00-5a4c3b2a1900' };
   const refused: unknown[] = [];
   let tried = 0;
+  // The tests before this one block for seconds, while the server closes the idle connection.
+  await send(`${service.url}/livez`);
   for (const { name, method, path, operation } of operations) {
     const example = operation.requestBody?.content['application/json']?.example;
     if (example === undefined) continue;

@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import { accessibilityFindings, startBrowser } from '../harness/browser.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { heading, LIMIT_MS, pageOpener, press, SIZES, shows } from '../harness/operator-page.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** A support agent’s day on the operator’s page. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const browser = await startBrowser();

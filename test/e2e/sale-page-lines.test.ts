@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { openPhone, startBrowser } from '../harness/browser.js';
 import { Operator, PaymentService } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** The panel of the sale page has the same lines, each with the same height, in every state of a product. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const browser = await startBrowser();

@@ -295,7 +295,7 @@ test('a replica that is added while people buy costs no entry', async () => {
   await stage.startWorker(node);
   const { url } = await stage.startApi(node);
   const product = await new Operator(url).openCampaign({ ...TERMS, total_limit: 100_000 });
-  const crowd = new Crowd({ product, target: () => url, perSecond: 300 });
+  const crowd = new Crowd({ product, target: () => url, perSecond: 60 });
   crowd.start();
   const generation = async () => (await node.redis.get('db1:epoch'))?.split('|')[0];
   for (let replicas = 1; replicas <= 3; replicas += 1) {
