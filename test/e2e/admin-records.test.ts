@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectInPostgres, expectProblem, expectRows } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 // Records of past actions: the audit log and the redemptions.
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const sql = (text: string, values: unknown[] = []) => service.database.client.query(text, values);

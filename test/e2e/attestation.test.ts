@@ -3,12 +3,12 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectStock } from '../harness/checks.js';
 import { type Answer, Operator, Shopper, send } from '../harness/clients.js';
 import { request } from '../harness/raw-http.js';
-import { ATTESTATION_KEY, startApiProcess, startService } from '../harness/service.js';
+import { ATTESTATION_KEY, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive, countStatuses, withinASecond } from '../harness/shoppers.js';
 import { type AttestationSigner, freshToken, redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
 const redisNow = () => redisSeconds(service.redis.client);

@@ -23,14 +23,13 @@ function buy(user: string, token: Record<string, unknown>, address: string, fiel
   return send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { 'x-forwarded-for': address }, json });
 }
 
-/** Ends when all shoppers are done. */
-let shopping = true;
-async function bot(attempt: (i: number) => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  for (let i = 0; shopping; i += 8)
-    answers.push(...(await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((j) => attempt(i + j)))));
-  return answers;
-}
+/** Of a bot: eight attempts at once beside each shopper. An unlimited flood would measure the cores. */
+const AT_ONCE = 8;
+type Bot = (i: number) => Promise<Answer>;
+const attack = (bots: readonly Bot[], round: number): Promise<Answer[][]> =>
+  Promise.all(
+    bots.map((attempt) => Promise.all(Array.from({ length: AT_ONCE }, (_, i) => attempt(round * AT_ONCE + i)))),
+  );
 
 /** An ordinary shopper: an own device and address, a token for a solution, one checkout. */
 async function shop(i: number): Promise<Answer> {
@@ -48,27 +47,30 @@ test('no shopper is refused, and bots that do not work get nothing', async () =>
     const path = `${service.url}/flash-sale/token?device_fp=fp-once&product_id=${product}`;
     return (await send(path, { headers: { 'x-challenge-solution': await solve(await send(path)) } })).data;
   })();
-  const bots = Promise.all([
-    bot((i) => buy(`bot-a-${i}`, token, addressOf(i))),
-    bot((i) => buy(`bot-b-${i}`, freshToken(`fp-b-${i}`), '10.200.0.1')),
+  const bots: Bot[] = [
+    (i) => buy(`bot-a-${i}`, token, addressOf(i)),
+    (i) => buy(`bot-b-${i}`, freshToken(`fp-b-${i}`), '10.200.0.1'),
     // One that has worked once and shares it with all its accounts.
-    bot((i) => buy(`bot-c-${i}`, worked, addressOf(100_000 + i))),
+    (i) => buy(`bot-c-${i}`, worked, addressOf(100_000 + i)),
     // The same one with devices of other accounts, and tokens of yesterday.
-    bot((i) => buy(`bot-e-${i}`, { ...worked, device_fp: `fp-e-${i}` }, addressOf(300_000 + i))),
-    bot((i) => buy(`bot-f-${i}`, signToken(`fp-f-${i}`, yesterday), addressOf(400_000 + i))),
-    bot((i) =>
+    (i) => buy(`bot-e-${i}`, { ...worked, device_fp: `fp-e-${i}` }, addressOf(300_000 + i)),
+    (i) => buy(`bot-f-${i}`, signToken(`fp-f-${i}`, yesterday), addressOf(400_000 + i)),
+    (i) =>
       send(`${service.url}/coupons/redeem`, {
         method: 'POST',
         headers: { 'x-forwarded-for': addressOf(200_000 + i) },
         json: { code: `GUESS${i}`, user_id: `bot-d-${i}`, order_id: 'o', idempotency_key: randomUUID() },
       }),
-    ),
-  ]);
+  ];
   // One at a time, as on devices of their own: a challenge that waits for the solutions of others may run out.
   const shoppers: Answer[] = [];
-  for (let i = 0; i < 40; i += 1) shoppers.push(await shop(i));
-  shopping = false;
-  const [sameDevice, sameAddress, sharers, transplanted, stale, guessers] = (await bots).map(countStatuses);
+  const attempts = bots.map((): Answer[] => []);
+  for (let i = 0; i < 40; i += 1) {
+    const [shopper, answers] = await Promise.all([shop(i), attack(bots, i)]);
+    shoppers.push(shopper);
+    for (const [bot, made] of answers.entries()) attempts[bot]?.push(...made);
+  }
+  const [sameDevice, sameAddress, sharers, transplanted, stale, guessers] = attempts.map(countStatuses);
   expect(countStatuses(shoppers)).toEqual({ 200: 40 });
   for (const refused of [sameDevice, sameAddress, stale]) expect(Object.keys(refused ?? {})).toEqual(['403']);
   expect(Object.keys(transplanted ?? {})).toEqual(['401']);

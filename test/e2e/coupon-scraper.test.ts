@@ -30,7 +30,8 @@ async function codeScans(): Promise<number> {
   return rows[0]?.scans;
 }
 
-test('20,000 made-up codes reach neither Postgres nor Redis', async () => {
+const MADE_UP = 6_000;
+test('made-up codes reach neither Postgres nor Redis', async () => {
   const code = `KNOWN${randomUUID().slice(0, 8).toUpperCase()}`;
   const product = await operator.openCampaign({ code, total_limit: 10 });
   await crowd.redeem([{ code, user: 'ann' }]);
@@ -48,21 +49,21 @@ test('20,000 made-up codes reach neither Postgres nor Redis', async () => {
   });
   const before = await filterLookups();
   const madeUp = [
-    ...drawCodes(10_000, { prefix: '', symbols: 12 }),
-    ...drawCodes(10_000, { prefix: 'KNOWN', symbols: 8 }),
+    ...drawCodes(MADE_UP / 2, { prefix: '', symbols: 12 }),
+    ...drawCodes(MADE_UP / 2, { prefix: 'KNOWN', symbols: 8 }),
   ];
   const repeatedBefore = crowd.repeated;
   const answers = await crowd.redeem(madeUp.map((made) => ({ code: made, user: `scraper-${made}` })));
-  expect(countOutcomes(answers)).toEqual({ '404 code_not_found': 20_000 });
+  expect(countOutcomes(answers)).toEqual({ '404 code_not_found': MADE_UP });
   const after = await filterLookups();
   const unsure = after.unsure - before.unsure;
   // A request that got no response is repeated, and may count twice.
   const lookups = after.unknown - before.unknown + unsure;
-  expect(lookups).toBeGreaterThanOrEqual(20_000);
-  expect(lookups).toBeLessThanOrEqual(20_000 + crowd.repeated - repeatedBefore);
+  expect(lookups).toBeGreaterThanOrEqual(MADE_UP);
+  expect(lookups).toBeLessThanOrEqual(MADE_UP + crowd.repeated - repeatedBefore);
   expect(after.maybe - before.maybe).toBe(0);
   // Only when Redis was silent for a moment are codes looked up that the filter does not have.
-  expect(unsure).toBeLessThan(1_000);
+  expect(unsure).toBeLessThan(MADE_UP / 20);
   expect(claims).toEqual([]);
   // The worker looks as well, a few times.
   expect(await codeScans()).toBeLessThan(unsure + 200);

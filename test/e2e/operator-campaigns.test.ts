@@ -4,12 +4,12 @@ import type { Page } from 'playwright-core';
 import { accessibilityFindings, startBrowser } from '../harness/browser.js';
 import { Operator } from '../harness/clients.js';
 import { heading, LIMIT_MS, pageOpener, press, SIZES, shows } from '../harness/operator-page.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** A marketer’s day on the operator’s page: drafts, reviews, changes, copies, and the list. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;

@@ -4,12 +4,12 @@ import { WebSocket } from 'ws';
 import { expireNow } from '../harness/campaign.js';
 import { withoutAdvice } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers, joinLine, range } from '../harness/shoppers.js';
 import { type Frame, openSocket, ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 // Opened here, so that the other tests run while it waits for its five seconds.
