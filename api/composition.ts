@@ -32,6 +32,7 @@ import { pageRoutes } from './pages/page.route.js';
 import { PublicSales } from './pages/public-sales.js';
 import { paymentModule } from './payment/payment.module.js';
 import { pushModule } from './push/push.module.js';
+import { SOCKET_PATH } from './realtime/gateway.js';
 import { realtimeModule } from './realtime/realtime.module.js';
 import { regionsModule } from './regions/regions.module.js';
 import { listen } from './servers.js';
@@ -100,7 +101,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const lineOf = turnsOf(config.shopNetworks);
   const serverOf = (shown: readonly Route[], exact: readonly Route[]): Server =>
     createHttpServer(
-      createApp(shown, edge, { trustProxy: config.trustProxy }),
+      createApp(shown, edge, { trustProxy: config.trustProxy, socketPath: SOCKET_PATH }),
       edge,
       core.metrics,
       () => readiness.draining,

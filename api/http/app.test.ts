@@ -105,7 +105,7 @@ const routes = [
 ];
 let draining = false;
 const edge = new ProblemEdge(log, metrics);
-const app = createApp(routes, edge, { trustProxy: 0 });
+const app = createApp(routes, edge, { trustProxy: 0, socketPath: '/socket' });
 const server = createHttpServer(app, edge, metrics, () => draining, exactRoutes(routes));
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
@@ -141,6 +141,13 @@ test('distinguishes paths and methods, and their case', async () => {
   expect(wrong.headers.get('allow')).toBe('GET, POST, HEAD');
   const head = await ask('/things/1', { method: 'HEAD' });
   expect([head.status, head.text]).toEqual([200, '']);
+});
+
+test('says what the path of WebSockets expects', async () => {
+  const wrong = await ask('/socket', { method: 'POST' });
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET']);
+  const plain = await ask('/socket');
+  expect([plain.status, plain.body.detail]).toEqual([400, expect.stringContaining('WebSocket')]);
 });
 
 test('sends a refusal as RFC 9457 defines it', async () => {
@@ -351,8 +358,10 @@ test('counts every response by its route, never by the requested path', async ()
     'GET /invalid',
     'GET /large',
     'GET /refused',
+    'GET /socket',
     'GET /things/:id',
     'HEAD /things/:id',
+    'POST /socket',
     'POST /things/:id',
     'none none',
   ]);

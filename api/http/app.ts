@@ -16,9 +16,10 @@ import { beginExchange } from './respond.js';
 import type { Route } from './route.js';
 import { traceRequest } from './trace-request.js';
 import { knownQuery, requireKnownQuery } from './unknown-fields.js';
-import { wrongRequest } from './wrong-request.js';
+import { wrongMethod, wrongRequest } from './wrong-request.js';
 
-export type AppOptions = { trustProxy: number };
+/** `socketPath`: the path of WebSockets, which other requests reach by mistake. */
+export type AppOptions = { trustProxy: number; socketPath?: string };
 
 /** Finds the route whose path equals the path of the request; undefined = Express has to match it. */
 export type ExactRoutes = (req: Request) => Route | undefined;
@@ -82,11 +83,16 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
     const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
     app.all(path, (req: Request) => {
       req.routePath = path;
-      throw new Problem('method_not_allowed', `This path does not support ${req.method}.`, {
-        headers: { Allow: allow },
-      });
+      throw wrongMethod(req, allow);
     });
   }
+  const { socketPath } = options;
+  if (socketPath !== undefined)
+    app.all(socketPath, (req: Request) => {
+      req.routePath = socketPath;
+      if (req.method !== 'GET') throw wrongMethod(req, 'GET');
+      throw new Problem('invalid_request', 'Connect to this path with a WebSocket.');
+    });
   app.use(() => {
     throw new Problem('not_found', 'No resource exists at this path.');
   });

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { Problem } from '../../shared/errors/catalogue.js';
 
@@ -38,3 +39,7 @@ export function wrongTarget(req: Request): Problem | null {
   }
   return null;
 }
+
+/** @param allow the methods that the path has, as in `Allow` */
+export const wrongMethod = ({ method }: IncomingMessage, allow: string): Problem =>
+  new Problem('method_not_allowed', `This path does not support ${method}.`, { headers: { Allow: allow } });

@@ -31,7 +31,7 @@ import { wrongRole } from '../http/process-role.js';
 import { respondRaw } from '../http/raw-response.js';
 import { RequestScheduler } from '../http/request-scheduler.js';
 import { requestIdOf } from '../http/respond.js';
-import { wrongTarget } from '../http/wrong-request.js';
+import { wrongMethod, wrongTarget } from '../http/wrong-request.js';
 import type { CampaignLine } from './campaign-channel.js';
 import { Connection } from './connection.js';
 import type { LeaveElsewhere, LeftElsewhere } from './leave-elsewhere.js';
@@ -330,6 +330,5 @@ export class Gateway {
 /** Checks path and method of a WebSocket upgrade, before the library checks the rest; null = valid. */
 function refusalOf(req: IncomingMessage, path: string | undefined): Problem | null {
   if (path !== SOCKET_PATH) return new Problem('not_found', 'No resource exists at this path.');
-  if (req.method === 'GET') return null;
-  return new Problem('method_not_allowed', `This path does not support ${req.method}.`, { headers: { Allow: 'GET' } });
+  return req.method === 'GET' ? null : wrongMethod(req, 'GET');
 }
