@@ -27,6 +27,7 @@ import type { Route } from '../http/route.js';
 import { auditRoute } from './audit.route.js';
 import { BanDesk } from './bans.js';
 import { banRoutes } from './bans.route.js';
+import { CampaignActions } from './campaign-actions.js';
 import { CampaignPlacement } from './campaign-placement.js';
 import { Campaigns } from './campaigns.js';
 import { campaignRoutes } from './campaigns.route.js';
@@ -64,7 +65,12 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const { apiKeys } = guards.auth;
   const table = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
-  const campaigns = createCampaigns(core, guards, claims, { table, queues });
+  const actions = new CampaignActions({
+    ...{ table, sales, queues, acknowledgements: claims.acknowledgements, limits: LIMITS },
+    shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
+    commitsOf: (product, bucket) => shards.of(product, bucket).commits,
+  });
+  const campaigns = createCampaigns(core, guards, claims, { table, actions });
   const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
   const minutes = replica.readsOf(database, (reads) => new SaleMinutes(reads));
   const overview = new OverviewReader({
@@ -81,7 +87,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const answers = new JobResults(shards.home.commands);
   return [
     ...campaignRoutes({
-      ...{ campaigns, table, apiKeys, clock, log },
+      ...{ campaigns, actions, table, apiKeys, clock, log },
       configured: {
         shoppersProve: config.identity.mode !== 'gateway',
         personsSolve: config.challengeProvider !== null,
@@ -116,8 +122,8 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
 function createCampaigns(
   { name, config, shards, database, sales }: Core,
   { limits: { policies } }: Guards,
-  { acknowledgements, termsNotifications }: Claims,
-  { table, queues }: { table: CampaignsTable; queues: JobQueues },
+  { termsNotifications }: Claims,
+  { table, actions }: { table: CampaignsTable; actions: CampaignActions },
 ): Campaigns {
   return new Campaigns({
     database,
@@ -134,17 +140,13 @@ function createCampaigns(
       processId: name,
       aliveMs: () => shards.home.watch.aliveMs,
     }),
-    queues,
-    shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
-    commitsOf: (product, bucket) => shards.of(product, bucket).commits,
+    actions,
     buckets: new CampaignBuckets(database),
-    acknowledgements,
     codes: new CodesTable(database),
     codeNotifications: new CodeNotifications(shards.home.commands, LIMITS),
     termsNotifications,
     policies,
-    limits: {
-      ...LIMITS,
+    supported: {
       mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null),
       mayDemandIdentity: config.identity.mode !== 'gateway',
       shards: config.shards,

@@ -12,10 +12,11 @@ import { readJson, requireNoFields } from '../http/json-body.js';
 import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { amendBody, type CampaignData, campaignBody, campaignData, stockBody } from './campaign.contract.js';
+import { type CampaignActions, OPERATOR_ACTIONS, type Operator, type OperatorAction } from './campaign-actions.js';
 import { campaignView } from './campaign-form.js';
 import { previewChange, previewNew } from './campaign-preview.js';
 import { type Configured, campaignWarnings } from './campaign-warnings.js';
-import { type Campaigns, OPERATOR_ACTIONS, type Operator, type OperatorAction } from './campaigns.js';
+import type { Campaigns } from './campaigns.js';
 import { filterOf, listCursor, listFields, nextPage } from './list.contract.js';
 import { changeData } from './terms-history.js';
 
@@ -45,6 +46,7 @@ const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type CampaignRouteDeps = {
   campaigns: Campaigns;
+  actions: CampaignActions;
   table: CampaignsTable;
   apiKeys: ApiKeys;
   clock: RedisClock;
@@ -54,7 +56,7 @@ export type CampaignRouteDeps = {
 
 /** /admin/campaigns: create, list, read and change campaigns, their status and their stock. */
 export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
-  const { campaigns, apiKeys, log } = deps;
+  const { campaigns, actions, apiKeys, log } = deps;
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const withWarnings = (data: CampaignData): CampaignData => {
     const warnings = campaignWarnings(data, deps.configured);
@@ -81,7 +83,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const { req } = call;
         const operator = operatorOf(req);
         await requireNoFields(req);
-        const campaign = await campaigns.setStatus(idOf(req), name, operator);
+        const campaign = await actions.setStatus(idOf(req), name, operator);
         record(req, operator, `campaign.${name}`);
         call.reply(200, campaignView(campaign));
       },
@@ -124,7 +126,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         // A campaign without `starts_at` has started when a script compares this time with its own.
         const now = new Date(deps.clock.passedMs());
         if (preview === 'true') {
-          campaigns.requireBuckets(body);
+          await campaigns.requireCreatable(body);
           return call.reply(200, withWarnings(await previewNew(deps.table, body, now)));
         }
         const campaign = await campaigns.create(body, operator, now);
@@ -212,6 +214,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const { preview } = validate(previewQuery, req.query);
         const body = validate(amendBody, await readJson(req));
         if (preview === 'true') {
+          campaigns.requireSupported(body);
           const { after, changes } = previewChange(await campaigns.find(idOf(req)), body);
           return call.reply(200, withWarnings(after), [], { changes });
         }
@@ -241,7 +244,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         const operator = operatorOf(req);
         const { delta } = validate(stockBody, await readJson(req));
         const key = optionalIdempotencyKey(req, undefined)?.key ?? null;
-        const campaign = await campaigns.restock(idOf(req), delta, key, operator);
+        const campaign = await actions.restock(idOf(req), delta, key, operator);
         record(req, operator, 'campaign.restock');
         call.reply(200, campaignView(campaign));
       },

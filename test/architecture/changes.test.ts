@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { OPERATOR_ACTIONS } from '../../api/admin/campaigns.js';
+import { OPERATOR_ACTIONS } from '../../api/admin/campaign-actions.js';
 import { checkoutContract } from '../../api/checkout/checkout.contract.js';
 import { RISK_RULES } from '../../api/guards/abuse/risk-rules.js';
 import { FACTS, FIELDS } from '../../pages/admin/term-fields.js';

@@ -120,6 +120,24 @@ describe('a preview', () => {
     expect((await operator.call('POST', '/admin/campaigns', body)).status).toBe(201);
     expectProblem(await operator.call('POST', '/admin/campaigns?preview=true', body), 409, 'campaign_exists');
   });
+
+  test('rejects what the creation and the change reject', async () => {
+    const code = `TAKEN${randomUUID().slice(0, 8).toUpperCase()}`;
+    const path = `/admin/campaigns/${await operator.openCampaign({ code })}`;
+    const limits = { attestation_level: 2 };
+    const branding = { image_url: 'https://pictures.example/one.png' };
+    const created = (more: object) => ({ product_id: `sale-${randomUUID()}`, total_limit: 1, ...more });
+    for (const preview of ['', '?preview=true']) {
+      const create = (more: object) => operator.call('POST', `/admin/campaigns${preview}`, created(more));
+      const { body } = await create({ limits, branding });
+      expect(body.errors?.map(({ pointer }: { pointer: string }) => pointer)).toEqual([
+        '#/limits/attestation_level',
+        '#/branding/image_url',
+      ]);
+      expectProblem(await operator.call('PATCH', `${path}${preview}`, { limits }), 400, 'invalid_request');
+      expectProblem(await create({ code: code.toLowerCase() }), 409, 'code_taken');
+    }
+  });
 });
 
 test('each version of the terms names its operator and what they changed', async () => {
