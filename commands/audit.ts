@@ -39,9 +39,9 @@ await runCommand<Options>({
       options: { head: { type: 'string', multiple: true, default: [] } },
     });
     const [product, ...more] = positionals;
-    return more.length === 0 && values.head.every((head) => /^[0-9a-f]{64}$/.test(head))
-      ? { product, kept: values.head }
-      : null;
+    if (!values.head.every((head) => /^[0-9a-f]{64}$/.test(head)))
+      throw new TypeError('--head must be 64 hexadecimal digits, as this command prints them');
+    return more.length === 0 ? { product, kept: values.head } : null;
   },
   async run(options, { print }) {
     const database = connectDatabase('audit', engineUrls().databaseUrl, STATEMENT_MS, 2);

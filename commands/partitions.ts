@@ -44,6 +44,7 @@ await runCommand<Options>({
       options: { yes: { type: 'boolean', default: false } },
     });
     const [action = 'list', product, ...more] = positionals;
+    if (!['list', 'add', 'drop'].includes(action)) throw new TypeError(`There is no action ${action}`);
     if (more.length > 0 || (values.yes && action !== 'drop')) return null;
     if (action === 'list' && product === undefined) return { action };
     if (action === 'add' && product !== undefined) return { action, product };

@@ -173,6 +173,7 @@ await runCommand<Options>({
   usage: USAGE,
   parse(args) {
     const [action = 'show', name, ...more] = parseArgs({ args, allowPositionals: true }).positionals;
+    if (!['show', 'join', 'failover'].includes(action)) throw new TypeError(`There is no action ${action}`);
     if ((action === 'show' || action === 'join') && name === undefined) return { action };
     return action === 'failover' && name !== undefined && more.length === 0 ? { action, name } : null;
   },

@@ -163,10 +163,12 @@ await runCommand<Options>({
       options: { to: { type: 'string' }, campaign: { type: 'string' }, 'to-shard': { type: 'string' } },
     });
     const { to, campaign, 'to-shard': shard } = values;
-    const isAlone = campaign === undefined && shard === undefined;
-    if (to !== undefined && isAlone && (SHARD_COUNTS as readonly number[]).map(String).includes(to))
+    if (to !== undefined && !(SHARD_COUNTS as readonly number[]).map(String).includes(to))
+      throw new TypeError(`--to must be one of ${SHARD_COUNTS.join(', ')}`);
+    if (shard !== undefined && !/^\d+$/.test(shard)) throw new TypeError('--to-shard must be the number of a shard');
+    if (to !== undefined && campaign === undefined && shard === undefined)
       return { kind: 'change', shards: Number(to) };
-    return campaign !== undefined && to === undefined && shard !== undefined && /^\d+$/.test(shard)
+    return campaign !== undefined && to === undefined && shard !== undefined
       ? { kind: 'move', product: campaign, shard: Number(shard) }
       : null;
   },

@@ -41,8 +41,9 @@ await runCommand<Options>({
     });
     const [folder = '', ...more] = positionals;
     const { replace, redis: choice } = values;
+    if (choice !== undefined && choice !== 'keep' && choice !== 'discard')
+      throw new TypeError('--redis must be keep or discard');
     if (folder === '' || more.length > 0) return null;
-    if (choice !== undefined && choice !== 'keep' && choice !== 'discard') return null;
     return { folder: resolve(folder), replace, choice };
   },
   async run(options, terminal) {

@@ -50,3 +50,15 @@ for (const name of names) {
     expect(alone.stderr).toMatch(/DATABASE_URL/);
   });
 }
+
+test.each([
+  ['reshard', ['--to', '3'], '--to must be one of 1, 2, 4, 8, 16'],
+  ['reshard', ['--campaign', 'one', '--to-shard', 'two'], '--to-shard must be'],
+  ['restore', [nowhere, '--redis', 'maybe'], '--redis must be keep or discard'],
+  ['audit', ['--head', 'abc'], '--head must be'],
+  ['partitions', ['remove', 'one'], 'There is no action remove'],
+  ['regions', ['leave'], 'There is no action leave'],
+])('npm run %s says what is wrong with %p', async (name, args, reason) => {
+  const { status, stderr } = await run(name, ...args);
+  expect([status, stderr.split('\n')[0]]).toEqual([2, expect.stringContaining(reason)]);
+});
