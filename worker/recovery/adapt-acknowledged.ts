@@ -38,7 +38,7 @@ export function adaptFactOfReservation(fact: OfReservation, known: KnownRows, en
  * follow from the fact, or the fact from the row. A voided row has its event, and a voided fact promises nothing.
  */
 function contradictionOf(row: KnownReservation, { atMs, of }: OfReservation): string | null {
-  const { state, qty } = of.record;
+  const { state, qty, reduced } = of.record;
   const { status } = row;
   if (status === 'voided' || state === 'voided') return null;
   const hasChanged = row.changedMs > atMs;
@@ -48,8 +48,12 @@ function contradictionOf(row: KnownReservation, { atMs, of }: OfReservation): st
       ? (status === 'redeemed' || status === 'refunded') && !row.reacquired
       : hasChanged && ((isPaid(state) && isEnded) || (isRefunded(state) && status === 'redeemed'));
   if (isOtherwise) return `it was acknowledged as ${state}, and the reservation is ${status}`;
-  const takesMore = hasChanged && (status === 'redeemed' || row.burned) && row.qty > qty;
-  return takesMore ? `it was acknowledged with the quantity ${qty}, and the reservation has ${row.qty}` : null;
+  const takesMore = hasChanged && (status === 'redeemed' || row.burned);
+  // No unit is taken, but money may have been paid back twice: for these units, and for all of them.
+  const lacksRefund = status === 'refunded' && (reduced?.refunded ?? 0) > 0;
+  return row.qty > qty && (takesMore || lacksRefund)
+    ? `it was acknowledged with the quantity ${qty}, and the reservation has ${row.qty}`
+    : null;
 }
 
 const isRefunded = (state: RecordState) => state === 'refunded' || state === 'burned';

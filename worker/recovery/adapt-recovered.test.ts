@@ -338,6 +338,9 @@ describe('adaptEntries', () => {
       expect(adapt([partly], known('redeemed', 8_500, 9_000, 3)).reasons).toEqual([
         'it was acknowledged with the quantity 2, and the reservation has 3',
       ]);
+      for (const changedMs of [7_500, 8_500])
+        expect(adapt([partly], known('refunded', changedMs, 9_000, 3)).reasons).toHaveLength(1);
+      expect(adapt([partly], known('refunded', 8_500, 9_000, 2)).reasons).toEqual([]);
     });
 
     it('rejects that a user left who has been promoted since', () => {
