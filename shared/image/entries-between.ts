@@ -99,10 +99,13 @@ export function entriesBetween(
 }
 
 /**
- * The entries that give back what the row lacks, one for each way: the record has no more than the sums. Released units
+ * What entries give back that the row lacks, one for each way: the record has no more than the sums. Released units
  * come first, because only unpaid units are released. Nothing shows whether refunded or burned ones came first.
  */
-function reductionsOf(record: ReservationRecord, row: ReservationRecord | null) {
+export function reductionsOf(
+  record: Pick<ReservationRecord, 'qty' | 'reduced'>,
+  row: Pick<ReservationRecord, 'reduced'> | null,
+) {
   const { released, refunded, burned } = record.reduced ?? unreduced;
   const had = row?.reduced ?? unreduced;
   const returned = refunded - burned - (had.refunded - had.burned);

@@ -1,5 +1,6 @@
 import type { EntryOf, JournalEntry } from '../../shared/contracts/journal.js';
 import { ACTORS } from '../../shared/domain/actors.js';
+import { reductionsOf } from '../../shared/image/entries-between.js';
 import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
@@ -74,12 +75,20 @@ export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
 /** Returns the entries that lead from a row to an acknowledged reservation; none if the row has ended otherwise. */
 function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const { journalId, no, atMs, reservation, of } = fact;
-  const { state, qty, dueMs, slot, reduced } = of.record;
+  const { state, qty, dueMs, slot } = of.record;
   const about = { journalId, no, atMs, reservation, by: ACTORS.recovery, trace: '' };
   const entries: JournalEntry[] = [];
   let { status } = row;
   if (state === 'voided') return isActive(row, atMs) ? [{ kind: 'voided', ...about, reason: VOIDED_IN_REDIS }] : [];
   if (status === 'reserved' && dueMs > row.dueMs) entries.push({ kind: 'extended', ...about, dueMs });
+  let reductions = row.isNew || row.qty > qty ? reductionsOf(of.record, row.isNew ? null : row) : [];
+  const giveBack = (parts: typeof reductions): void =>
+    void entries.push(...parts.map((part) => ({ ...about, ...part, reason: '' })));
+  if (status === 'reserved') {
+    // Only unpaid units are released, so the payment is for the others.
+    giveBack(reductions.filter(({ ending }) => ending === 'released'));
+    reductions = reductions.filter(({ ending }) => ending !== 'released');
+  }
   const isPaidNow = isPaid(state) && (status === 'reserved' || status === 'released' || status === 'expired');
   const [first = '', ...further] = of.payments;
   if (isPaidNow) {
@@ -93,12 +102,7 @@ function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
     if (!isPaidNow && first !== '') entries.push({ kind: 'paid_again', ...about, payment: first, first: '' });
     entries.push(...further.map((payment) => ({ kind: 'paid_again', ...about, payment, first }) as const));
   }
-  if (reduced && (row.isNew || row.qty > qty) && (status === 'redeemed' || status === 'reserved')) {
-    const { released, refunded, burned } = reduced;
-    const ending = refunded === 0 ? 'released' : burned > 0 ? 'burned' : 'refunded';
-    const before = row.isNew ? qty + released + refunded : row.qty;
-    entries.push({ kind: 'reduced', ...about, before, qty, ending, released, refunded, burned, reason: '' });
-  }
+  if (status === 'redeemed' || status === 'reserved') giveBack(reductions);
   if (status === 'redeemed' && isRefunded(state))
     entries.push({ kind: 'refunded', ...about, burned: state === 'burned' });
   if (status === 'reserved' && (state === 'released' || state === 'expired'))

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RawEntry } from '../../shared/contracts/journal.js';
 import { encodeIdempotencyRecord, encodeStoredRequest } from '../../shared/redis/idempotency-record.js';
+import { unreduced } from '../../shared/sale/reservation-record.js';
 import { adaptEntries } from './adapt-recovered.js';
 import { addHolds, decodeRecovered, type KnownRows } from './known-rows.js';
 
@@ -21,7 +22,16 @@ function nothingKnown(): KnownRows {
 
 function known(status: string, changedMs: number, dueMs: number, qty = 1, reacquired = false): KnownRows {
   const rows = nothingKnown();
-  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, reacquired, qty, changedMs, dueMs });
+  rows.reservations.set(RESERVATION, {
+    no: NO,
+    status,
+    burned: false,
+    reacquired,
+    qty,
+    reduced: unreduced,
+    changedMs,
+    dueMs,
+  });
   return rows;
 }
 
@@ -417,6 +427,14 @@ describe('adaptEntries', () => {
       ]);
       expect(adapt([fact(partly)], known('redeemed', 2_000, 9_000, 3)).kinds).toEqual(['reduced']);
       expect(adapt([fact(partly)], known('redeemed', 2_000, 9_000, 2)).kinds).toEqual([]);
+      // Each way of giving back has an entry of its own, so that its event has its units.
+      const both = of('redeemed', '9000|0|order-1||1,2,1', 1);
+      expect(adapt([fact(both)], nothingKnown()).entries.slice(1)).toMatchObject([
+        { kind: 'reduced', before: 4, qty: 3, ending: 'released', released: 1, refunded: 0 },
+        { kind: 'redeemed' },
+        { kind: 'reduced', before: 3, qty: 2, ending: 'refunded', refunded: 1, burned: 0 },
+        { kind: 'reduced', before: 2, qty: 1, ending: 'burned', refunded: 2, burned: 1 },
+      ]);
     });
 
     it('brings a place once, with each key, and ends it when its user has left', () => {

@@ -198,7 +198,7 @@ function adaptReduced(
   }
   if (isPaid && row.status !== 'redeemed') return `units were refunded, but the reservation is ${row.status}`;
   if (row.status !== 'redeemed' && row.status !== 'reserved') return null;
-  row.qty = entry.qty;
+  follow(row, entry);
   entries.push(entry);
   return null;
 }

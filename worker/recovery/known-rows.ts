@@ -4,6 +4,7 @@ import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.j
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { type Acknowledged, decodeAcknowledged } from '../../shared/sale/acknowledged.js';
+import { type Reduced, unreduced } from '../../shared/sale/reservation-record.js';
 
 /** An entry of the journal, or a promise that a response acknowledged again. */
 export type Recovered = JournalEntry | Acknowledged;
@@ -15,6 +16,7 @@ export type KnownReservation = {
   burned: boolean;
   reacquired: boolean;
   qty: number;
+  reduced: Reduced;
   changedMs: number;
   dueMs: number;
 };
@@ -43,6 +45,7 @@ export function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
     burned: false,
     reacquired: false,
     qty,
+    reduced: unreduced,
     changedMs: atMs,
     dueMs,
   });
@@ -50,10 +53,12 @@ export function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
   if (ticket) ticket.status = 'promoted';
 }
 
+const sumsOf = ({ released, refunded, burned }: EntryOf<'reduced'>): Reduced => ({ released, refunded, burned });
+
 /** Writes a change of a reservation into its row. */
 export function follow(row: KnownReservation, entry: JournalEntry): void {
   if (entry.kind === 'extended') row.dueMs = entry.dueMs;
-  else if (entry.kind === 'reduced') row.qty = entry.qty;
+  else if (entry.kind === 'reduced') Object.assign(row, { qty: entry.qty, reduced: sumsOf(entry) });
   else if (entry.kind === 'redeemed')
     Object.assign(row, { status: 'redeemed', reacquired: entry.reacquired, changedMs: entry.atMs });
   else if (entry.kind === 'refunded')
@@ -112,6 +117,7 @@ export async function readKnownRows(
   );
   const reservations = await client.query<KnownReservation & { id: string }>(
     `select r.redemption_id as id, c.no, r.status, r.burned, r.reacquired, r.qty,
+       json_build_object('released', r.released_qty, 'refunded', r.refunded_qty, 'burned', r.burned_qty) as reduced,
        (extract(epoch from greatest(r.reserved_at, r.redeemed_at, r.released_at, r.refunded_at)) * 1000)::float8 as "changedMs",
        coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
      from redemptions r join campaigns c using (campaign_id)
