@@ -4,9 +4,9 @@ import { expect, test } from '@jest/globals';
 import { problemSchema } from '../../api/http/problem-schema.js';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
 import { Operator, send } from '../harness/clients.js';
-import { ADMIN_SECRET, SERVICE_SECRET, sharedService, startApiProcess } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
 
-const service = await sharedService();
+const service = await startService();
 const operator = new Operator(service.url);
 const page = async (url: string, accept = 'text/html') => {
   const response = await fetch(url, { headers: { accept } });
