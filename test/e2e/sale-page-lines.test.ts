@@ -15,9 +15,13 @@ const inBrowser = browser ? describe : describe.skip;
 
 const LANGUAGES = ['en', 'id', 'zh', 'ar'];
 const WIDTHS = [320, 360, 375, 390, 430, 900, 1280];
-/** The top and the height of each line of the panel in pixels, and the height of the panel. */
+/**
+ * The top and the height of each line of the panel in pixels, and the height of the panel. It grows for a moment when
+ * the turn comes.
+ */
 const LINES = `(() => {
   const stage = document.getElementById('stage');
+  for (const animation of stage.getAnimations()) animation.finish();
   const { top, height } = stage.getBoundingClientRect();
   const lines = [...stage.children].filter((line) => line.getClientRects().length > 0);
   return JSON.stringify([height, ...lines.map((line) => {
