@@ -37,7 +37,8 @@ runs. Then start the workers and the APIs with the new SHARDS, and with another 
 workers fill the new shards from Postgres, about ten seconds for 200,000 people.
 
 Both persist the journal before anything moves, so nothing is lost. An interrupted command can be repeated. REDIS_URL and
-DATABASE_URL name the engines; without them those of \`npm start\`. Exit code 0 = done, 1 = stopped, 2 = not begun.
+DATABASE_URL name the engines; without them those of \`npm start\`. Exit code 0 = done, 1 = refused or stopped, 2 = the
+arguments are wrong, or an engine does not respond.
 `;
 
 const REACHED_WITHIN_MS = 15_000;
@@ -165,7 +166,8 @@ await runCommand<Options>({
     const { to, campaign, 'to-shard': shard } = values;
     if (to !== undefined && !(SHARD_COUNTS as readonly number[]).map(String).includes(to))
       throw new TypeError(`--to must be one of ${SHARD_COUNTS.join(', ')}`);
-    if (shard !== undefined && !/^\d+$/.test(shard)) throw new TypeError('--to-shard must be the number of a shard');
+    if (shard !== undefined && !/^\d{1,2}$/.test(shard))
+      throw new TypeError('--to-shard must be the number of a shard');
     if (to !== undefined && campaign === undefined && shard === undefined)
       return { kind: 'change', shards: Number(to) };
     return campaign !== undefined && to === undefined && shard !== undefined

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -20,7 +21,7 @@ type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
  * Writes all tables as they are at one moment into a new folder. The service goes on meanwhile. An unfinished backup is
  * in a folder beside it (`<folder>.partial`), which the next one removes.
  * @param report called after each table
- * @throws Refused when the folder has files already, or the database has no schema
+ * @throws Refused when the folder has files already, another backup writes it, or the database has no schema
  */
 export async function writeBackup(
   database: Database,
@@ -28,41 +29,66 @@ export async function writeBackup(
   serviceVersion: string,
   report: (table: WrittenTable) => void,
 ): Promise<Manifest> {
+  return database.withClient((client) =>
+    writeFiles(client, folder, serviceVersion, report).catch((error) => {
+      throw FILE_ERRORS.test(error.code) ? new Error(error.message, { cause: error }) : error;
+    }),
+  );
+}
+
+/** Codes of errors of files, which the pool would take for errors of its connection. */
+const FILE_ERRORS = /^E(ACCES|DQUOT|EXIST|FBIG|IO|ISDIR|MFILE|NOENT|NOSPC|NOTDIR|PERM|ROFS)$/;
+
+async function writeFiles(
+  client: Client,
+  folder: string,
+  serviceVersion: string,
+  report: (table: WrittenTable) => void,
+): Promise<Manifest> {
+  // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
+  await client.query('commit; begin transaction isolation level repeatable read, read only');
+  await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
+  const format = await readFormat(client);
+  if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
+  if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
+  await requireAlone(client, folder);
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new Refused(`${folder} is not empty`);
   const draft = join(dirname(folder), `${basename(folder)}.partial`);
   rmSync(draft, { recursive: true, force: true });
+  mkdirSync(dirname(folder), { recursive: true });
   // Rows have names, addresses and codes of people.
-  mkdirSync(draft, { recursive: true, mode: 0o700 });
-  const manifest = await database.withClient(async (client) => {
-    // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
-    await client.query('commit; begin transaction isolation level repeatable read, read only');
-    await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
-    const format = await readFormat(client);
-    if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
-    if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
-    const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
-      'select shard, last_id from journal_cursor',
-    );
-    const tables: WrittenTable[] = [];
-    for (const table of await readTables(client)) {
-      const written = await writeTable(client, table, draft);
-      tables.push(written);
-      report(written);
-    }
-    return {
-      format: FORMAT,
-      created_at: new Date().toISOString(),
-      service_version: serviceVersion,
-      journal: Object.fromEntries(cursors.map(({ shard, last_id }) => [String(shard), last_id])),
-      sequences: await readSequences(client),
-      tables,
-    } satisfies Manifest;
-  });
+  mkdirSync(draft, { mode: 0o700 });
+  const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
+    'select shard, last_id from journal_cursor',
+  );
+  const tables: WrittenTable[] = [];
+  for (const table of await readTables(client)) {
+    const written = await writeTable(client, table, draft);
+    tables.push(written);
+    report(written);
+  }
+  const manifest: Manifest = {
+    format: FORMAT,
+    created_at: new Date().toISOString(),
+    service_version: serviceVersion,
+    journal: Object.fromEntries(cursors.map(({ shard, last_id }) => [String(shard), last_id])),
+    sequences: await readSequences(client),
+    tables,
+  };
   writeFileSync(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-  await toDisk([...manifest.tables.map(({ file }) => file), MANIFEST].map((name) => join(draft, name)));
+  await toDisk([...tables.map(({ file }) => file), MANIFEST].map((name) => join(draft, name)));
   if (existsSync(folder)) rmSync(folder, { recursive: true });
   renameSync(draft, folder);
   return manifest;
+}
+
+/** Locks the folder until the transaction ends. @throws Refused while another backup writes it */
+async function requireAlone(client: Client, folder: string): Promise<void> {
+  const { rows } = await client.query<{ taken: boolean }>(
+    `select pg_try_advisory_xact_lock(hashtext('doorbuster backup ' || $1)) as taken`,
+    [`${hostname()}:${folder}`],
+  );
+  if (!rows[0]?.taken) throw new Refused(`another backup is being written to ${folder}`);
 }
 
 async function writeTable(client: Client, { name, columns }: Table, folder: string): Promise<WrittenTable> {

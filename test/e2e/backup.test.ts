@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -167,6 +169,46 @@ test('a folder with files is not written to, one without a manifest is not read,
   writeFileSync(join(`${again}.partial`, 'campaigns.copy.gz'), 'half');
   expect((await run('backup', [again])).status).toBe(0);
   expect([existsSync(`${again}.partial`), existsSync(join(again, 'manifest.json'))]).toEqual([false, true]);
+});
+
+test('a second backup into a folder is refused while the first one runs, and a signal ends the backup', async () => {
+  const { client: sql } = service.database;
+  const twice = join(folder, 'twice');
+  const command = join(projectRoot(), 'scripts/command.mjs');
+  const connected = async () => {
+    // A transaction sees the activity of its first look otherwise.
+    await sql.query('select pg_stat_clear_snapshot()');
+    const { rows } = await sql.query(
+      `select wait_event from pg_stat_activity where datname = current_database() and application_name = 'doorbuster-backup'`,
+    );
+    return rows;
+  };
+  const waiting = async () => (await connected()).some(({ wait_event }) => wait_event === 'relation');
+  const lock = 'begin; lock table code_staging in access exclusive mode';
+  await sql.query(lock);
+  const killed = spawn(process.execPath, [command, 'backup', twice], { env: service.env, stdio: 'ignore' });
+  await until('it waits for the table', waiting);
+  killed.kill('SIGTERM');
+  expect(await once(killed, 'exit')).toEqual([143, null]);
+  await sql.query('rollback');
+  await until('its connection has ended', async () => (await connected()).length === 0);
+
+  await sql.query(lock);
+  const first = run('backup', [twice]);
+  await until('the first one waits for the table', waiting);
+  const second = await run('backup', [twice]);
+  expect([second.status, second.stderr]).toEqual([
+    1,
+    `no backup was written: another backup is being written to ${twice}\n`,
+  ]);
+  await sql.query('rollback');
+  expect((await first).status).toBe(0);
+  expect((await run('restore', [twice])).stdout).toContain('its files are whole');
+});
+
+test('an error of a file is not reported as one of Postgres', async () => {
+  const { status, stderr } = await run('backup', ['/dev/null/backup']);
+  expect([status, stderr]).toEqual([2, expect.stringMatching(/^no backup was written: ENOTDIR/)]);
 });
 
 test('the commands explain themselves', async () => {
