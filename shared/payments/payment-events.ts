@@ -151,13 +151,14 @@ export class PaymentEvents {
   }
 
   /** A refund of less than was paid is one of a part, also if the provider does not say so. */
-  async #withPart(provider: string, event: PaymentEvent, [at, ...others]: readonly Located[]): Promise<PaymentEvent> {
+  async #withPart(provider: string, event: PaymentEvent, all: readonly Located[]): Promise<PaymentEvent> {
     const { kind, partial, money, paymentRef } = event;
     if (kind !== 'refunded' || partial || money === null) return event;
-    const { table } = this.deps;
-    const paid = paymentRef === '' ? null : await table.amountOf(provider, paymentRef);
+    const ids = all.map(({ id }) => id);
+    const paid = paymentRef === '' ? null : await this.deps.table.amountOf(provider, paymentRef, ids);
+    const [at, ...others] = all;
     const cost = paid === null && at && others.length === 0 ? await this.#costOf(at) : null;
-    const whole = paid ?? cost?.withRefunded ?? 0;
+    const whole = paid ?? cost?.amount ?? 0;
     return money.amount < whole ? { ...event, partial: true } : event;
   }
 

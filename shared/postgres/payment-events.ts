@@ -81,12 +81,22 @@ export class PaymentEventsTable {
     return rowCount !== 0;
   }
 
-  /** What was paid by a payment, in minor units; null = no event says so. */
-  async amountOf(provider: string, paymentRef: string): Promise<number | null> {
+  /**
+   * What was paid for reservations by a payment, in minor units; null = no event says so. A provider may report it
+   * once for all of them, for each by itself, and several times. An event without a known reservation counts if no
+   * other does.
+   */
+  async amountOf(provider: string, paymentRef: string, reservations: readonly string[]): Promise<number | null> {
     const { rows } = await this.database.query<{ amount: string | null }>(
-      `select max(amount)::text as amount from payment_events
-       where provider = $1 and payment_ref = $2 and kind = 'succeeded'`,
-      [provider, paymentRef],
+      `with paid as (
+         select array_agg(reservation_id order by reservation_id) as reservations, max(amount) as amount
+         from payment_events where provider = $1 and payment_ref = $2 and kind = 'succeeded' group by event_id
+       ), parts as (
+         select max(amount) as amount from paid where reservations && $3::uuid[] group by reservations
+       )
+       select coalesce((select sum(amount) from parts), (select max(amount) from paid where reservations = '{null}'))::text
+         as amount`,
+      [provider, paymentRef, reservations],
     );
     return rows[0]?.amount == null ? null : Number(rows[0].amount);
   }
@@ -173,12 +183,12 @@ export class PaymentEventsTable {
   /**
    * What the units of a reservation cost by the price when it was made, in minor units. A coupon has a discount, not a
    * price.
-   * @returns `withRefunded`: also those that were refunded · null = the campaign has no price · 'missing' = Postgres
-   *   lacks the reservation
+   * @returns with the units that were refunded, because a payment may be reported later · null = the campaign has no
+   *   price · 'missing' = Postgres lacks the reservation
    */
   async costOf(campaignNo: number, reservation: string) {
-    const { rows } = await this.database.query<{ amount: string | null; refunded: string; currency: string }>(
-      `select (p.amount * r.qty)::bigint::text as amount, (p.amount * r.refunded_qty)::bigint::text as refunded, p.currency
+    const { rows } = await this.database.query<{ amount: string | null; currency: string }>(
+      `select (p.amount * (r.qty + r.refunded_qty))::bigint::text as amount, p.currency
        from campaigns c
        left join redemptions r on r.campaign_id = c.campaign_id and r.redemption_id = $2
        cross join lateral (select amount, currency from campaign_prices
@@ -189,8 +199,7 @@ export class PaymentEventsTable {
     const [row] = rows;
     if (!row) return null;
     if (row.amount === null) return 'missing' as const;
-    const amount = Number(row.amount);
-    return { amount, withRefunded: amount + Number(row.refunded), currency: row.currency };
+    return { amount: Number(row.amount), currency: row.currency };
   }
 
   /** Deletes events that were received before a time, at most `limit`. @returns how many were deleted */

@@ -376,6 +376,29 @@ describe('a refund', () => {
     expect((await sendSigned(service.url, 'payment.refunded', part)).data.outcome).toBe('partial');
   });
 
+  it('of a payment that was reported for each of several reservations is compared with those that it names', async () => {
+    const report = (kind: 'succeeded' | 'refunded', fields: object) =>
+      sendSigned(service.url, `payment.${kind}`, { currency: 'EUR', ...fields }).then(({ data }) => data.outcome);
+    const pay = async () => {
+      const [one, other, payment_ref] = [await buy(), await buy(), ref()];
+      // A provider may report a payment twice, under several names.
+      for (const [{ id }, amount] of [
+        [one, 1_000],
+        [other, 3_000],
+      ] as const)
+        for (let i = 0; i < 2; i += 1) await report('succeeded', { reservation_id: id, payment_ref, amount });
+      return { one, other, payment_ref };
+    };
+    const { one, other, payment_ref } = await pay();
+    expect(await report('refunded', { reservation_id: one.id, payment_ref, amount: 1_000 })).toBe('refunded');
+    expect(await report('refunded', { reservation_id: other.id, payment_ref, amount: 1_000 })).toBe('partial');
+    expect(await report('refunded', { reservation_id: other.id, payment_ref, amount: 3_000 })).toBe('refunded');
+    const both = await pay();
+    expect(await report('refunded', { payment_ref: both.payment_ref, amount: 3_000 })).toBe('partial');
+    expect(await report('refunded', { payment_ref: both.payment_ref, amount: 4_000 })).toBe('refunded');
+    for (const { product } of [one, other, both.one, both.other]) await expectUnits(product, { redeemed: 0, free: 3 });
+  });
+
   it('without a name is kept until its payment comes, which is not counted then', async () => {
     const bought = await buy();
     const payment_ref = ref();
@@ -465,6 +488,22 @@ describe('an amount', () => {
     const data = (id: string) => ({ reservation_id: id, payment_ref: ref(), amount: 1, currency: 'JPY' });
     expect((await sendSigned(service.url, 'payment.succeeded', data(free.id))).data.outcome).toBe('confirmed');
     expect((await sendSigned(service.url, 'payment.succeeded', data(coupon.id))).data.outcome).toBe('confirmed');
+  });
+
+  it('is that of all units that were paid, also when some were refunded before it was reported', async () => {
+    for (const [amount, expected] of [
+      [3_000, 'confirmed'],
+      [2_000, 'mismatch'],
+    ] as const) {
+      const price = { branding: { price: 1_000, currency: 'EUR' } };
+      const product = await operator.openCampaign({ total_limit: 3, max_qty: 3, hold_seconds: 900, ...price });
+      const { reservation_id } = (await arrive(service.url, product).checkout({ qty: 3 })).data;
+      const payment_ref = ref();
+      await payments.confirm(reservation_id, payment_ref);
+      expect((await payments.say('refund', { reservation_id, keep: 2 })).data.qty).toBe(2);
+      const paid = { reservation_id, payment_ref, amount, currency: 'EUR' };
+      expect((await sendSigned(service.url, 'payment.succeeded', paid)).data.outcome).toBe(expected);
+    }
   });
 });
 
