@@ -83,8 +83,8 @@ export class PaymentEventsTable {
 
   /**
    * What was paid for reservations by a payment, in minor units; null = no event says so. A provider may report it
-   * once for all of them, for each by itself, and several times. An event without a known reservation counts if no
-   * other does.
+   * once for all of them, for each by itself, and several times. If no event names them, it is the whole payment. An
+   * event without a known reservation counts if no other does.
    */
   async amountOf(provider: string, paymentRef: string, reservations: readonly string[]): Promise<number | null> {
     const { rows } = await this.database.query<{ amount: string | null }>(
@@ -92,10 +92,12 @@ export class PaymentEventsTable {
          select array_agg(reservation_id order by reservation_id) as reservations, max(amount) as amount
          from payment_events where provider = $1 and payment_ref = $2 and kind = 'succeeded' group by event_id
        ), parts as (
-         select max(amount) as amount from paid where reservations && $3::uuid[] group by reservations
+         select reservations, max(amount) as amount from paid group by reservations
        )
-       select coalesce((select sum(amount) from parts), (select max(amount) from paid where reservations = '{null}'))::text
-         as amount`,
+       select coalesce(
+         (select sum(amount) from parts where reservations && $3::uuid[]),
+         (select sum(amount) from parts where reservations <> '{null}'),
+         (select amount from parts where reservations = '{null}'))::text as amount`,
       [provider, paymentRef, reservations],
     );
     return rows[0]?.amount == null ? null : Number(rows[0].amount);

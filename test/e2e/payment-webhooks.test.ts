@@ -399,6 +399,20 @@ describe('a refund', () => {
     for (const { product } of [one, other, both.one, both.other]) await expectUnits(product, { redeemed: 0, free: 3 });
   });
 
+  it('of a part that names no reservation of the payment refunds and releases nothing', async () => {
+    const [{ id, product }, other, payment_ref] = [await buy(), await buy(), ref()];
+    const paid = { reservation_id: id, payment_ref, amount: 1_000, currency: 'EUR' };
+    expect((await sendSigned(service.url, 'payment.succeeded', paid)).data.outcome).toBe('confirmed');
+    const part = { payment_ref, amount: 400, currency: 'EUR' };
+    const refund = async (name: object) =>
+      (await sendSigned(service.url, 'payment.refunded', { ...part, ...name })).data.outcome;
+    expect(await refund({ order_id: randomUUID() })).toBe('unknown');
+    expect(await refund({ reservation_id: other.id })).toBe('partial');
+    expect(await standing(other)).toBe('completed');
+    expect((await sendSigned(service.url, 'payment.succeeded', paid)).data.outcome).toBe('repeated');
+    await expectUnits(product, { redeemed: 1, free: 2 });
+  });
+
   it('without a name is kept until its payment comes, which is not counted then', async () => {
     const bought = await buy();
     const payment_ref = ref();
