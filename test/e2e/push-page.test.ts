@@ -15,7 +15,7 @@ const service = await startService({
 const pushService = await startPushService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
-const browser = await startBrowser();
+const browser = await startBrowser({ notifications: true });
 const inBrowser = browser ? describe : describe.skip;
 
 const option = (page: Page) =>

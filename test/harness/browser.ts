@@ -5,9 +5,12 @@ import { findChromium } from '../../scripts/engines/chromium.mjs';
 import { atEnd } from './cleanup.js';
 import { until } from './until.js';
 
-/** A real browser, or null and a visible word about it where none can be had. */
-export async function startBrowser(): Promise<Browser | null> {
-  const found = await findChromium();
+/**
+ * A real browser, or null and a visible word about it where none can be had.
+ * @param needs `notifications`: a browser that can show them, which takes twice the CPU time
+ */
+export async function startBrowser(needs: { notifications?: boolean } = {}): Promise<Browser | null> {
+  const found = await findChromium(needs);
   if ('missing' in found) {
     process.stderr.write(`\nSKIPPED: the tests in a browser. ${found.missing}\n`);
     return null;
