@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { shardOfProduct } from '../../shared/domain/shards.js';
+import type { Stacking } from '../../shared/domain/stacking.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { lockShards, moveCampaign, raiseMapVersion, readSharding } from '../../shared/postgres/installation.js';
@@ -10,6 +11,8 @@ import type { Queryable } from '../../shared/postgres/pool.js';
 import { MAP_CURRENT_MS, type ShardMap } from '../../shared/shards/shard-map.js';
 
 const LOOK_AGAIN_MS = 20;
+
+type CampaignRules = StoredCampaign['rules'];
 
 export type PlacementDeps = {
   database: Queryable;
@@ -22,8 +25,8 @@ export type PlacementDeps = {
   aliveMs: () => number;
 };
 
-/** `version`: of the map of campaigns; null = there is one shard. `isMoved`: whether the map names the campaign. */
-export type Placed = { shard: number; version: number | null; isMoved: boolean };
+/** `version`: of the map of campaigns; null = one shard. `mustBeKnown`: whether processes must have that map. */
+export type Placed = { shard: number; version: number | null; mustBeKnown: boolean };
 
 /**
  * Chooses the shard of a new campaign. By their hash alone, a hundred campaigns load one node a third more than the
@@ -36,15 +39,18 @@ export class CampaignPlacement {
   /**
    * Places a campaign that the caller's transaction has created. The map gets a new version even if the campaign stays
    * in the shard of its hash. So a Postgres that was set back and lacks the campaign is noticed without that shard.
-   * @param buckets of the campaign; all processes must know that it is divided
+   * @param campaign all processes must know that it is divided, or combines with no other one
    * @throws EngineUnavailable when the number of shards changes, or Postgres was set back
    */
-  async place(client: Queryable, product: ProductId, buckets = 1): Promise<Placed> {
+  async place(
+    client: Queryable,
+    { productId: product, buckets, rules }: Pick<StoredCampaign, 'productId' | 'buckets' | 'rules'>,
+  ): Promise<Placed> {
     const { map } = this.deps;
     await lockShards(client, map.count, map.count > 1 ? map.latest : 0);
-    if (map.count === 1) return { shard: 0, version: null, isMoved: false };
+    if (map.count === 1) return { shard: 0, version: null, mustBeKnown: false };
     const move = async (shard: number): Promise<Placed> => {
-      return { shard, version: await moveCampaign(client, product, shard), isMoved: true };
+      return { shard, version: await moveCampaign(client, product, shard), mustBeKnown: true };
     };
     if (buckets > 1) return move(map.shardOf(product, FIRST_BUCKET));
     const { rows } = await client.query<{ product_id: ProductId; shard: number | null }>(
@@ -58,8 +64,19 @@ export class CampaignPlacement {
     }
     const share = Math.ceil((rows.length + 1) / map.count);
     const usual = shardOfProduct(product, map.count);
-    if ((counts[usual] ?? 0) < share) return { shard: usual, version: await raiseMapVersion(client), isMoved: false };
+    if ((counts[usual] ?? 0) < share)
+      return { shard: usual, version: await raiseMapVersion(client), mustBeKnown: isExclusive(rules) };
     return move(counts.indexOf(Math.min(...counts)));
+  }
+
+  /**
+   * Gives the map a new version if the codes of a campaign begin to combine with no others, in the transaction that
+   * changes its terms.
+   * @returns the version that processes must have; null = no map has to change
+   */
+  async exclude(client: Queryable, before: CampaignRules, after: CampaignRules): Promise<number | null> {
+    const begins = isExclusive(after) && !isExclusive(before);
+    return this.deps.map.count > 1 && begins ? raiseMapVersion(client) : null;
   }
 
   /**
@@ -67,12 +84,12 @@ export class CampaignPlacement {
    * report in time is frozen or cut off. Its map is not current any more, so it replies 503 about a campaign that it
    * does not find.
    */
-  async untilKnown({ version, isMoved }: Placed): Promise<void> {
+  async untilKnown({ version, mustBeKnown }: Pick<Placed, 'version' | 'mustBeKnown'>): Promise<void> {
     if (version === null) return;
     const { database, map, histories, keepInRedis, processId, aliveMs } = this.deps;
     map.replace(await readSharding(database));
     await keepInRedis(version);
-    if (!isMoved) return;
+    if (!mustBeKnown) return;
     const until = performance.now() + MAP_CURRENT_MS;
     while (performance.now() < until && !(await histories.allKnowMap(version, processId, aliveMs())))
       await sleep(LOOK_AGAIN_MS);
@@ -91,3 +108,6 @@ export class CampaignPlacement {
       throw new EngineUnavailable('postgres', `it is not known in which shard ${campaign.productId} is`);
   }
 }
+
+/** Whether the codes of a campaign with these rules combine with no others. */
+const isExclusive = ({ stacking }: CampaignRules): boolean => (stacking as Stacking | undefined)?.exclusive === true;

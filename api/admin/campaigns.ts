@@ -27,7 +27,7 @@ export type CampaignsDeps = {
   table: CampaignsTable;
   sales: Sales;
   buckets: CampaignBuckets;
-  placement: Pick<CampaignPlacement, 'place' | 'untilKnown' | 'assertKnown'>;
+  placement: Pick<CampaignPlacement, 'place' | 'exclude' | 'untilKnown' | 'assertKnown'>;
   actions: CampaignActions;
   codes: CodesTable;
   codeNotifications: CodeNotifications;
@@ -78,7 +78,7 @@ export class Campaigns {
       await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       await this.#issueCode(created, client);
       // Last, because it locks the installation until the commit: the others would wait for the announced code too.
-      placed = await placement.place(client, created.productId, created.buckets);
+      placed = await placement.place(client, created);
       const away = created.buckets > 1 ? [...unread.values()][0] : unread.get(placed.shard);
       if (away !== undefined) throw EngineUnavailable.from('redis', away);
       return created;
@@ -164,9 +164,11 @@ export class Campaigns {
           if (!changed) return null;
           const inRedis = await this.#carry(changed);
           await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
-          return { changed, inRedis };
+          // Last, because it locks the installation until the commit.
+          return { changed, inRedis, version: await this.deps.placement.exclude(client, current.rules, changed.rules) };
         });
         if (!amended) continue;
+        await this.deps.placement.untilKnown({ version: amended.version, mustBeKnown: true });
         if (!amended.inRedis && amended.changed.reservations === 0) await this.#load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for at most a minute.
         await this.#notifyGuards(amended.changed.productId);

@@ -66,7 +66,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
   });
   const alarm = velocityAlarm(core);
   for (const { sale } of shards.all) sale.claims.onVelocity = alarm;
-  const committed = new CommittedClaims(sales, acknowledgements, config.shards);
+  const committed = new CommittedClaims(sales, acknowledgements, shards.map);
   return {
     claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, committed, core.tracing),
     acknowledgements,

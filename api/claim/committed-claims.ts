@@ -2,6 +2,7 @@ import { type OrderId, orderIdOf, type ProductId, type ReservationId, type UserI
 import { COMBINES } from '../../shared/domain/stacking.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Sales } from '../../shared/sale/sales.js';
+import type { ShardMap } from '../../shared/shards/shard-map.js';
 import type { Acknowledged, Acknowledgements } from './acknowledgement.js';
 
 /** A unit that was claimed, with the part of the script's reply that decides how long its response is held. */
@@ -17,20 +18,22 @@ export class CommittedClaims {
   constructor(
     readonly sales: Pick<Sales, 'of'>,
     readonly acknowledgements: Acknowledgements,
-    readonly shards: number,
+    readonly map: Pick<ShardMap, 'count' | 'mayExclude'>,
   ) {}
 
   /**
-   * Whether a claim waits for the commit whatever `confirmation` says.
+   * Whether a claim waits for the commit whatever `confirmation` says. A code that combines waits only where the code
+   * of another shard may exclude it.
    * @param stacking of the reservation on its order; "" = it takes no part in an order
    */
   mustWait(stacking: string): boolean {
-    return this.shards > 1 && stacking !== '' && stacking !== COMBINES;
+    if (this.map.count === 1 || stacking === '') return false;
+    return stacking !== COMBINES || this.map.mayExclude;
   }
 
   /** Whether a repeated claim waits: its idempotency record does not contain the stacking. */
   async mustWaitAgain(product: ProductId, bucket: number, reservationId: string, user: UserId, order: OrderId | null) {
-    if (this.shards === 1) return false;
+    if (this.map.count === 1) return false;
     const { reader } = this.sales.of(product, bucket);
     const stacking = await reader.stackingOn(user, order ?? orderIdOf(reservationId), reservationId as ReservationId);
     return this.mustWait(stacking);

@@ -84,7 +84,10 @@ export class ReservationLookup {
       throw notFound();
     }
     await untilPersisted(product);
-    const found = await orders.byChosen(order, product, user);
+    const all = await orders.byChosen(order, product, user);
+    // A code that was refused is not on the order, and must not keep the others from being paid.
+    const kept = all.filter(({ isRefused }) => !isRefused);
+    const found = kept.length > 0 ? kept : all;
     if (isAmbiguous(found)) throw ambiguous(found);
     const meant = chosen(found, scope);
     if (meant.length === 0) throw notFound();

@@ -5,7 +5,7 @@ import type { Queryable } from './pool.js';
 /**
  * How the campaigns of an installation spread over shards. `moved`: campaigns that are in another shard than usual;
  * `version` grows whenever one moves. `buckets`: campaigns that are divided. `left`: the number of shards before,
- * while Redis still has their campaigns.
+ * while Redis still has their campaigns. `mayExclude`: whether orders may have a code that combines with no other one.
  */
 export type Sharding = {
   shards: number;
@@ -13,6 +13,7 @@ export type Sharding = {
   version: number;
   moved: ReadonlyMap<ProductId, number>;
   buckets: ReadonlyMap<ProductId, DividedCampaign>;
+  mayExclude: boolean;
 };
 /** A campaign with several buckets. `over`: it is closed, and no unit is on its way between them. */
 export type DividedCampaign = { id: CampaignId; buckets: number; over?: boolean };
@@ -28,8 +29,12 @@ export async function readSharding(database: Queryable): Promise<Sharding> {
     campaign_id: CampaignId | null;
     buckets: number | null;
     over: boolean | null;
+    may_exclude: boolean;
   }>(
+    // Also by earlier terms, because orders have the codes that were redeemed under them.
     `select i.shards, i.left_shards, i.map_version, c.product_id, c.shard, c.campaign_id, c.buckets,
+       exists (select 1 from campaign_terms t join campaigns using (campaign_id)
+         where t.stacking @> '{"exclusive": true}' and redemptions_dropped_at is null) as may_exclude,
        c.status = 'closed' and not exists (select 1 from stock_transfers t
          where t.campaign_id = c.campaign_id and t.moved_in_at is null) as over
      from installation i left join campaigns c on c.shard is not null or c.buckets > 1`,
@@ -46,6 +51,7 @@ export async function readSharding(database: Queryable): Promise<Sharding> {
         product_id && id && buckets !== null && buckets > 1 ? [[product_id, { id, buckets, over: over === true }]] : [],
       ),
     ),
+    mayExclude: rows[0]?.may_exclude ?? false,
   };
 }
 

@@ -11,6 +11,7 @@ const placed = (version: number, moved: [ProductId, number][] = [], buckets: [Pr
   version,
   moved: new Map(moved),
   buckets: new Map(buckets.map(([name, count]) => [name, { id: name as string as CampaignId, buckets: count }])),
+  mayExclude: false,
 });
 
 test('a map is current while Postgres has no later version, for two seconds after each comparison', () => {
@@ -38,6 +39,19 @@ test('a map is not current once a shard has shown a later version, until it is r
   map.compared(9, performance.now());
   expect(map.isBehind).toBe(false);
   map.assertNowhere(product);
+});
+
+test('codes of other shards may exclude one if such a campaign exists, and while the map is behind', () => {
+  const [map, one] = [new ShardMap(4), new ShardMap(1)];
+  map.replace(placed(1));
+  expect(map.mayExclude).toBe(false);
+  map.sees(2);
+  expect(map.mayExclude).toBe(true);
+  map.replace(placed(2));
+  expect(map.mayExclude).toBe(false);
+  map.replace({ ...placed(3), mayExclude: true });
+  one.replace({ ...placed(3), mayExclude: true });
+  expect([map.mayExclude, one.mayExclude]).toEqual([true, false]);
 });
 
 test('a map says nothing about the place of a campaign that Postgres has elsewhere, or that it may lack', () => {

@@ -18,6 +18,7 @@ export class ShardMap {
   /** Campaigns that were moved. */
   #moved: ReadonlyMap<ProductId, number> = new Map();
   #divided: ReadonlyMap<ProductId, DividedCampaign> = new Map();
+  #mayExclude = false;
   #version = 0;
   /** The latest version that a shard of Redis has shown. */
   #seen = 0;
@@ -61,6 +62,14 @@ export class ShardMap {
   /** Whether the map lacks places that Redis knows of: this process has yet to read them, or Postgres was set back. */
   get isBehind(): boolean {
     return this.count > 1 && this.#version < this.#seen;
+  }
+
+  /**
+   * Whether another shard may have put a code on an order that combines with no other one. Such a campaign begins when
+   * every process knows it from here. A process that could not read that sees in Redis that it is behind.
+   */
+  get mayExclude(): boolean {
+    return this.count > 1 && (this.#mayExclude || this.isBehind);
   }
 
   /**
@@ -129,12 +138,13 @@ export class ShardMap {
   }
 
   /** Takes the map that Postgres has. */
-  replace({ version, moved, buckets }: Pick<Sharding, 'version' | 'moved' | 'buckets'>): void {
+  replace({ version, moved, buckets, mayExclude }: Omit<Sharding, 'shards' | 'left'>): void {
     this.#found = version;
     // Several shards read it at once, so an older state may arrive later.
     if (version < this.#version) return;
     this.#moved = moved;
     this.#divided = buckets;
+    this.#mayExclude = mayExclude;
     this.#version = version;
     for (const listener of this.#listeners) listener();
   }

@@ -146,7 +146,7 @@ export class DividedSale {
       return created;
     });
     const buckets = new Map([...this.map.divided, [stored.productId, { id: stored.id, buckets: SHARDS }] as const]);
-    this.map.replace({ version: this.map.version + 1, moved: new Map(), buckets });
+    this.map.replace({ version: this.map.version + 1, moved: new Map(), buckets, mayExclude: false });
     for (const [bucket, store] of this.sales.all(stored.productId).entries()) {
       const { part } = await this.table.part(stored.id, bucket);
       await store.campaigns.load(stored, undefined, null, null, part);

@@ -24,21 +24,23 @@ const placement = new CampaignPlacement({
 await sql.query('update installation set shards = 16');
 await sql.query("insert into journal_histories (generation, server, after_id, reason) values (1, 'a', '0-0', 'test')");
 
-async function insert(status: string, buckets = 1): Promise<ProductId> {
+type Inserted = { productId: ProductId; buckets: number; rules: Record<string, unknown> };
+
+async function insert(status: string, buckets = 1, rules: Inserted['rules'] = {}): Promise<Inserted> {
   const product = `sale-${randomUUID()}` as ProductId;
   await sql.query(
     `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
        waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status, buckets)
-     values (gen_random_uuid(), $1, 'a', 'shared', 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, '{}', $2, $3)`,
-    [product, status, buckets],
+     values (gen_random_uuid(), $1, 'a', 'shared', 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, $4, $2, $3)`,
+    [product, status, buckets, rules],
   );
-  return product;
+  return { productId: product, buckets, rules };
 }
 
 async function create(status = 'open'): Promise<ProductId> {
-  const product = await insert(status);
-  await placement.untilKnown(await placement.place(database, product));
-  return product;
+  const campaign = await insert(status);
+  await placement.untilKnown(await placement.place(database, campaign));
+  return campaign.productId;
 }
 
 test('a hundred campaigns spread over the shards without one that has more than its share', async () => {
@@ -58,8 +60,7 @@ test('a hundred campaigns spread over the shards without one that has more than 
 
 test('each creation gives the map a version, so that a Postgres that has lost one creates no further campaign', async () => {
   const before = (await readSharding(database)).version;
-  const product = await insert('open');
-  const { version } = await placement.place(database, product);
+  const { version } = await placement.place(database, await insert('open'));
   expect(Number(version)).toBeGreaterThan(before);
   await sql.query('update installation set map_version = $1', [before]);
   map.sees(Number(version));
@@ -67,11 +68,26 @@ test('each creation gives the map a version, so that a Postgres that has lost on
   await sql.query('update installation set map_version = $1', [version]);
 });
 
+test('a campaign whose codes combine with no others waits until all processes know of it', async () => {
+  map.replace(await readSharding(database));
+  const rules = { stacking: { exclusive: true } };
+  const combines = { stacking: { exclusive: false } };
+  expect(await placement.exclude(database, rules, rules)).toBe(null);
+  expect(await placement.exclude(database, rules, combines)).toBe(null);
+  const version = await placement.exclude(database, combines, rules);
+  expect(version).toBeGreaterThan(map.version);
+  expect(map.mayExclude).toBe(false);
+  const campaign = await insert('open', 1, rules);
+  expect(await placement.place(database, campaign)).toMatchObject({ mustBeKnown: true });
+  await placement.untilKnown({ version, mustBeKnown: true });
+  expect(map.mayExclude).toBe(true);
+});
+
 test('no campaign is placed for a number of shards that changes at that moment', async () => {
-  const product = await insert('open');
+  const campaign = await insert('open');
   await sql.query('begin');
   await sql.query('update installation set shards = 4');
-  const placing = placement.place(database, product);
+  const placing = placement.place(database, campaign);
   const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
   await until('it waits', async () => (await sql.query(waits)).rows.length > 0);
   await sql.query('commit');
@@ -83,7 +99,7 @@ test('no campaign is placed for a number of shards that changes at that moment',
 test('the number of shards does not change when a campaign was created meanwhile that needs more', async () => {
   const created: ProductId[] = [];
   const retire = async () => {
-    created.push(await insert('open', 8));
+    created.push((await insert('open', 8)).productId);
     return 1;
   };
   const clear = () => Promise.reject(new Error('nothing may be removed'));
