@@ -10,6 +10,10 @@ jest.setTimeout(LIMIT_MS);
 
 const OUTPUT_CHARACTERS = 6_000;
 const MINUTES = '0.75';
+/** Violations that a busy machine may cause. They get a second chance, alone on the machine; no other one does. */
+const OF_TIME = /^(?:recovery|responses: (?:no response|a response took))/;
+const kindsOf = (output: string) => [...output.matchAll(/^ *\d+ × (.+)/gm)].map(([, kind]) => String(kind));
+
 /** The faults and choices that every run of the suite has. Another seed is one call of `npm run torture` away. */
 test.each([
   ['in one shard', '11', []],
@@ -17,7 +21,9 @@ test.each([
 ])('a history under random faults keeps the contract %s', async (_, seed, more) => {
   const { code, output } = await torture('--seed', seed, '--minutes', MINUTES, ...more);
   // The program ends with 1 for violations alone. What it found comes after its long log.
-  if (code === 1) throw new Violation(output.slice(output.search(/^VIOLATION/m)).slice(0, OUTPUT_CHARACTERS));
+  const found = output.slice(output.search(/^VIOLATION/m));
+  const shown = found.slice(0, OUTPUT_CHARACTERS);
+  if (code === 1) throw kindsOf(found).every((kind) => OF_TIME.test(kind)) ? new Error(shown) : new Violation(shown);
   expect(output).toContain(`PASSED  seed ${seed}`);
   expect(code).toBe(0);
 });
