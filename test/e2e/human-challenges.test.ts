@@ -107,7 +107,8 @@ describe('behind a blocked address', () => {
       return first.status === 200 ? first : buyer.solved(provider.solve(challengeOf(first)));
     };
     const answers: Answer[] = [];
-    while (answers.length < 300) answers.push(...(await Promise.all(Array.from({ length: 50 }, shop))));
+    // Fifty at once wait longer for the provider than an API does, on a machine with other work.
+    while (answers.length < 300) answers.push(...(await Promise.all(Array.from({ length: 10 }, shop))));
     expect(countStatuses(answers)).toEqual({ 200: 300 });
   });
 
