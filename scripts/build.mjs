@@ -20,6 +20,8 @@ const SOURCES = [
   'client',
   'pages',
 ];
+/** What `npm run build` runs after the compiler. */
+const STEPS = ['scripts/finish-pages.mjs', 'scripts/bundle-programs.mjs'];
 const SETTINGS = /^(tsconfig.*\.json|package\.json|package-lock\.json)$/;
 
 /**
@@ -56,7 +58,7 @@ function sourceHash(root) {
   const hash = createHash('sha256');
   const settings = readdirSync(root).filter((name) => SETTINGS.test(name));
   const sources = SOURCES.flatMap((folder) => filesIn(root, folder));
-  for (const path of [...settings, ...sources].sort()) {
+  for (const path of [...settings, ...STEPS, ...sources].sort()) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))

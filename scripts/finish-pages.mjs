@@ -1,4 +1,4 @@
-// The last step of `npm run build`: bundles the pages for browsers, and minifies the modules of the client.
+// A step of `npm run build`: bundles the pages for browsers, and minifies the modules of the client.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -20,7 +20,7 @@ const ASK_EVERY_MS = 100;
 export async function startService({ title, root, entry, env, logPath }) {
   const { descriptor, start } = openLog(logPath);
   try {
-    const running = await launch(process.execPath, ['--enable-source-maps', join(root, entry)], {
+    const running = await launch(process.execPath, [join(root, entry)], {
       cwd: root,
       env,
       stdio: ['ignore', descriptor, descriptor],

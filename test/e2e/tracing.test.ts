@@ -187,7 +187,7 @@ afterAll(() => {
 
 /**
  * Starts an API and a worker, stops them, and returns which packages of OpenTelemetry they had loaded, except the
- * interfaces, which prom-client loads.
+ * interfaces, which prom-client loads. In a bundle, a comment names the file of each module.
  */
 async function loadedPackages(env: Service['env']): Promise<Set<string>> {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-loaded-'));
@@ -201,7 +201,13 @@ async function loadedPackages(env: Service['env']): Promise<Set<string>> {
     (JSON.parse(readFileSync(join(folder, name), 'utf8')).result as { url: string }[]).map((script) => script.url),
   );
   expect(scripts.some((script) => script.endsWith('/worker/main.js'))).toBe(true);
-  return new Set(scripts.flatMap((script) => /node_modules\/(@opentelemetry\/(?!api\/)[^/]+)/.exec(script)?.[1] ?? []));
+  const bundles = scripts
+    .filter((script) => /^file:.*\/dist\//.test(script))
+    .map((url) => readFileSync(new URL(url), 'utf8'));
+  const modules = [...scripts, ...bundles].flatMap((text) => [
+    ...text.matchAll(/node_modules\/(@opentelemetry\/(?!api\/)[^/]+)\//g),
+  ]);
+  return new Set(modules.map(([, name]) => String(name)));
 }
 
 test('without a receiver no package of OpenTelemetry is loaded', async () => {

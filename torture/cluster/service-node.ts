@@ -57,7 +57,7 @@ export class ServiceNode {
     const log = openSync(this.options.logPath, 'a');
     const main = join(this.tools.root, 'dist', this.kind, 'main.js');
     const running = await this.tools
-      .launch(globalThis.process.execPath, ['--enable-source-maps', main], {
+      .launch(globalThis.process.execPath, [main], {
         cwd: this.tools.root,
         env: this.options.env,
         stdio: ['ignore', log, log],
