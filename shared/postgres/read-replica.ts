@@ -65,12 +65,16 @@ export class ReadReplica {
   /** @returns the cursor in the replica; null when it does not reach the position in time */
   async #reach(lsn: string, cursor: string): Promise<string | null> {
     const endsAt = performance.now() + this.limits.replicaWaitMs;
+    let hadReached = false;
     for (;;) {
       const { rows } = await this.replica.query<ReplicaState>(OF_REPLICA, [lsn, cursor]);
       const [state] = rows;
       if (!state?.replica) throw new Error('DATABASE_READ_URL is not a replica');
       if (state.reached && state.contained) return state.last_id;
-      if (state.reached) throw new Error('DATABASE_READ_URL is the replica of another database');
+      if (hadReached) throw new Error('DATABASE_READ_URL is the replica of another database');
+      // The rows of this statement may be older than the position, which Postgres reads while it runs.
+      hadReached = state.reached;
+      if (hadReached) continue;
       if (performance.now() > endsAt) return null;
       await sleep(LOOK_EVERY_MS);
     }

@@ -57,7 +57,7 @@ test('a read waits until the replica has everything that was written before', as
   const { reasons, current } = readsWith(PATIENT);
   for (let i = 0; i < 20; i += 1) {
     const cursor = await move();
-    expect(await current()).toEqual({ source: 'replica', asOf: cursor });
+    expect([await current(), reasons]).toEqual([{ source: 'replica', asOf: cursor }, []]);
     expect((await ofReplica.query('select last_id from journal_cursor')).rows).toEqual([{ last_id: cursor }]);
   }
   await pause();
