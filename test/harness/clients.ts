@@ -89,9 +89,14 @@ export class Operator {
       const named = { product_id: `sale-${randomUUID()}`, total_limit: null, ...terms };
       return this.call('POST', '/admin/campaigns', named);
     };
+    const deadline = performance.now() + PATIENCE_MS;
     let answer = await create();
-    // On a busy machine an engine may be away for a moment. Another product, since this one may have been created.
-    if (answer.body.code === 'temporarily_unavailable') answer = await create();
+    // On a busy machine an engine may be away for a moment, and a service with many shards is ready with the first one.
+    // Another product, since this one may have been created.
+    while (answer.body.code === 'temporarily_unavailable' && performance.now() < deadline) {
+      await sleep(100);
+      answer = await create();
+    }
     if (answer.status !== 201) throw new Error(`the campaign was not created: ${answer.text}`);
     return String(answer.data.product_id);
   }
