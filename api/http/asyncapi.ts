@@ -15,9 +15,16 @@ import {
 import { keys } from '../../shared/redis/keys.js';
 
 const CHANNEL = 'sale';
+/** Where channels are. Each installation has hosts of its own, so they are variables. */
+const SERVERS = {
+  api: { protocol: 'wss', description: 'The API. Without TLS the protocol is ws.', host: 'localhost:8102' },
+  redis: { protocol: 'redis', description: 'The Redis of REDIS_URL', host: 'localhost:6379' },
+  receiver: { protocol: 'https', description: 'The host of a webhook endpoint', host: 'shop.example' },
+} as const;
 /** Where events are published, with the address and what a reader has to know. */
 const EVENT_CHANNELS = {
   stream: {
+    server: 'redis',
     address: keys.events,
     title: 'The event stream in Redis',
     description:
@@ -26,6 +33,7 @@ const EVENT_CHANNELS = {
     types: EVENT_TYPES as readonly DocumentedType[],
   },
   webhooks: {
+    server: 'receiver',
     address: null,
     title: 'Webhook endpoints',
     description:
@@ -59,8 +67,14 @@ export function asyncApiDocument(version: string): object {
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     defaultContentType: 'application/json',
+    servers: mapped(SERVERS, ({ host, ...server }) => ({
+      ...server,
+      host: '{host}',
+      variables: { host: { default: host } },
+    })),
     channels: {
       [CHANNEL]: {
+        servers: [reference('servers', 'api')],
         address: '/flash-sale/ws',
         title: 'One shopper in one sale',
         description: `The client sends the ticket of its checkout in the query or in a first \`subscribe\`. Close codes: ${closeCodes()}.`,
@@ -73,8 +87,9 @@ export function asyncApiDocument(version: string): object {
           },
         },
       },
-      ...mapped(EVENT_CHANNELS, ({ types, ...channel }) => ({
+      ...mapped(EVENT_CHANNELS, ({ types, server, ...channel }) => ({
         ...channel,
+        servers: [reference('servers', server)],
         messages: Object.fromEntries(types.map((type) => [type, reference('components', 'messages', type)])),
       })),
     },

@@ -26,6 +26,8 @@ test('the AsyncAPI document is one by its own specification, and every reference
   expect(validate({ ...document, channels: { sale: { address: 5 } } })).toBe(false);
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => String(path));
   expect(references.length).toBeGreaterThan(20);
+  const servers = Object.values<any>(document.channels).map(({ servers: [{ $ref }] }) => $ref);
+  expect(servers).toEqual(['#/servers/api', '#/servers/redis', '#/servers/receiver']);
   for (const path of references) {
     const target = path.split('/').reduce<any>((at, name) => at?.[name], document);
     expect([path, typeof target]).toEqual([path, 'object']);
