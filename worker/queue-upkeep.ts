@@ -49,7 +49,7 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
       if (check.status === 'rejected') log.warn({ reason: String(check.reason) }, 'the queues could not be checked');
     if (!shards.home.gate.isOpen) return runDirectly(['schedule']);
     if (performance.now() < fullUntil) return runDirectly(sweeps.names);
-    for (const sweep of sweeps.names) await queues.add('sweeps', { sweep });
+    await queues.addMissing(sweeps.names);
   };
   life.add('upkeep of the queues', {
     start() {

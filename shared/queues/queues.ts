@@ -38,6 +38,8 @@ export class JobQueues {
   readonly #counted = new Map<string, { full: boolean; at: number }>();
   /** Work → the job that does it, since when it is the same one (monotonic, ms), and whether it was found lost. */
   readonly #jobs = new Map<string, { id: string; checkedAt: number; isLost: boolean }>();
+  /** When the jobs of all sweeps were last added (monotonic, ms). */
+  #sweepsAddedAt = Number.NEGATIVE_INFINITY;
 
   /**
    * @param servers by shard
@@ -80,6 +82,25 @@ export class JobQueues {
     } catch (error) {
       throw EngineUnavailable.from('redis', error);
     }
+  }
+
+  /**
+   * Adds the jobs of sweeps that are missing. Workers call it every second, so one command finds out that none is.
+   * Every `checkJobEveryMs` all are added, which also finds a job that is in no list any more.
+   * @throws EngineUnavailable
+   */
+  async addMissing(sweeps: readonly SweepName[]): Promise<void> {
+    const { queue, redis } = this.#of('sweeps', 0);
+    const now = performance.now();
+    if (now - this.#sweepsAddedAt < this.limits.checkJobEveryMs) {
+      const jobs = sweeps.map((sweep) => queue.toKey(sweep));
+      const found = await redis.exists(...jobs).catch((error: unknown) => {
+        throw EngineUnavailable.from('redis', error);
+      });
+      if (found === jobs.length) return;
+    }
+    for (const sweep of sweeps) await this.add('sweeps', { sweep });
+    this.#sweepsAddedAt = now;
   }
 
   /** Makes the next run of a sweep begin now. */

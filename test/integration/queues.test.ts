@@ -146,6 +146,23 @@ describe('a queue of which parts were deleted', () => {
     await second.close();
   });
 
+  it('takes the jobs of sweeps again as soon as one is missing', async () => {
+    const patient = new JobQueues([server()], onError, { queueJobs: 5, checkJobEveryMs: HOUR_MS });
+    atEnd('more queues', () => patient.close());
+    const queue = queueOf('sweeps');
+    await patient.addMissing(['codes', 'prune']);
+    const { id } = (await queue.getJob('codes'))!;
+    await queue.remove('prune');
+    await patient.addMissing(['codes', 'prune']);
+    expect([id, (await queue.getJob('prune'))?.id]).toEqual(['codes', 'prune']);
+    // None is missing, so that nothing is added: BullMQ would write an event about the duplicate.
+    const events = () => engine.client.xlen(queue.toKey('events'));
+    const before = await events();
+    await patient.addMissing(['codes', 'prune']);
+    expect(await events()).toBe(before);
+    await queue.obliterate({ force: true });
+  });
+
   it('takes a job for a sweep whose job has ended and stayed', async () => {
     const queue = queueOf('sweeps');
     await queue.add('sweeps', {}, { jobId: 'publish', removeOnComplete: false, removeOnFail: false, attempts: 1 });
