@@ -8,6 +8,7 @@ import { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { liveWorkers } from '../shared/postgres/live-workers.js';
 import { readPageLanguages } from '../shared/sale-page/language-files.js';
 import { adminModule } from './admin/admin.module.js';
 import { checkoutModule } from './checkout/checkout.module.js';
@@ -30,6 +31,7 @@ import { errorRoutes } from './pages/errors.route.js';
 import { landingRoute } from './pages/landing.route.js';
 import { pageRoutes } from './pages/page.route.js';
 import { PublicSales } from './pages/public-sales.js';
+import { readServerPage } from './pages/server-page.js';
 import { paymentModule } from './payment/payment.module.js';
 import { pushModule } from './push/push.module.js';
 import { SOCKET_PATH } from './realtime/gateway.js';
@@ -81,11 +83,16 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const { readiness, routes: ops } = opsModule(core, guards.limits, regions?.checks ?? null);
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const described = [...documented, ...ops].filter((route) => !onOpsPort(route));
+  const serverPage = await readServerPage();
   const docs = routesOfRole(
     [
       ...(await docsRoutes(described, serviceVersion())),
-      ...errorRoutes(described),
-      landingRoute(new CampaignsTable(core.database), config),
+      ...errorRoutes(described, serverPage),
+      landingRoute({
+        ...{ page: serverPage, campaigns: new CampaignsTable(core.database), readiness, config },
+        workers: () => liveWorkers(core.database),
+        version: serviceVersion(),
+      }),
     ],
     config.apiRole,
   );

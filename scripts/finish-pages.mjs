@@ -12,6 +12,7 @@ const DIST = join(ROOT, 'dist');
 const PAGES = {
   'pages/sale/sale.html': ['pages/sale/main.ts', 'pages/sale/sale.css'],
   'pages/admin/admin.html': ['pages/admin/main.ts', 'pages/admin/page.css'],
+  'pages/server/server.html': ['pages/server/main.ts', 'pages/server/server.css'],
 };
 /** Modules of the client's only package, with their places below dist/. */
 const HASHES = ['sha2.js', '_md.js', '_u64.js', 'utils.js'];

@@ -6,13 +6,13 @@ import type { Recent } from '../../shared/observability/recent.js';
 import { type CampaignPause, lastPauses } from '../../shared/postgres/audit-log.js';
 import { type CampaignFilter, nextCursor } from '../../shared/postgres/campaign-list.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { liveWorkers } from '../../shared/postgres/live-workers.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JobCounts, QueueState } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { Campaigns } from './campaigns.js';
-import { liveWorkers } from './live-workers.js';
 import type { Totals, TotalsReader } from './totals.js';
 
 const RATE_SECONDS = 10;

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { Request } from 'express';
 import { z } from 'zod';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
@@ -6,8 +7,9 @@ import { PROBLEM_TYPE, problemExample } from '../http/problem-schema.js';
 import { errorsOf, type Route } from '../http/route.js';
 import { API_HEADERS, PAGE_HEADERS } from '../http/security-headers.js';
 import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
-import { plainPage } from './plain-page.js';
+import { ADVICE } from './error-advice.js';
 import { escapeHtml } from './sale-html.js';
+import { codeHtml, factsHtml, pageHead, type ServerPage } from './server-page.js';
 
 const CACHED = 'public, max-age=300';
 const VARY = ['Vary', 'Accept'];
@@ -21,12 +23,14 @@ type Described = { page: StaticFile; json: StaticFile };
  * Routes of /errors, which lists the error codes, and /errors/:code: a page, or by `Accept` a problem document.
  * @param routes of the API, which say who returns a code
  */
-export function errorRoutes(routes: readonly Route[]): Route[] {
+export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[] {
   const entries = { data: ERROR_CODES.map((code) => problemOf(code, routes)) };
-  const all = describe('Errors', listOf(ERROR_CODES), entries, JSON_TYPE);
+  const all = describe(page('Errors – Doorbuster', listOf(ERROR_CODES)), entries, JSON_TYPE);
   const byCode = new Map<string, Described>();
-  for (const code of ERROR_CODES)
-    byCode.set(code, describe(code, textOf(code, routes), problemOf(code, routes), PROBLEM_TYPE));
+  for (const code of ERROR_CODES) {
+    const html = page(`${code} – Doorbuster errors`, pageOf(code, routes));
+    byCode.set(code, describe(html, problemOf(code, routes), PROBLEM_TYPE));
+  }
   const about = { tag: 'operations', guards: ['document_quota'] } as const;
   return [
     staticRoute({ ...about, path: '/errors', summary: 'All error codes' }, ['text/html', 'application/json'], (req) =>
@@ -43,10 +47,10 @@ export function errorRoutes(routes: readonly Route[]): Route[] {
   ];
 }
 
-function describe(title: string, html: string, document: object, type: string): Described {
+function describe(html: Buffer, document: object, type: string): Described {
   const json = Buffer.from(JSON.stringify(document));
   return {
-    page: staticFile('text/html; charset=utf-8', plainPage(title, html), CACHED, [...PAGE_HEADERS, ...VARY]),
+    page: staticFile('text/html; charset=utf-8', html, CACHED, [...PAGE_HEADERS, ...VARY]),
     json: staticFile(type, json, CACHED, [...API_HEADERS, ...VARY]),
   };
 }
@@ -75,43 +79,86 @@ function retryOf(code: ErrorCode): string {
   if (code === 'campaign_not_started') return 'Yes, at `starts_at`.';
   if (status === 429 || status === 503) return 'Yes, with the same idempotency key, after `Retry-After` seconds.';
   if (status >= 500) return 'Yes, with the same idempotency key and growing pauses.';
-  if ([404, 405, 409, 410].includes(status)) return 'No: the same request gets the same response.';
+  if ([404, 405, 409, 410].includes(status)) return 'No: the response stays the same until its cause changes.';
   return 'Not as it is: correct the cause first.';
 }
 
-function textOf(code: ErrorCode, routes: readonly Route[]): string {
-  const { status, title, remedy } = ERRORS[code];
+const LINKS = [
+  ['/errors', 'All error codes'],
+  ['/docs', 'API'],
+] as const;
+
+function pageOf(code: ErrorCode, routes: readonly Route[]): string {
+  const { status, title } = ERRORS[code];
+  const retry = retryOf(code);
+  const see = ADVICE[code]?.see ?? [];
+  const others = see.map((other) => `<li>${linkTo(other)}<span>${marked(ERRORS[other].title)}.</span></li>`);
+  return `${pageHead(LINKS)}
+<main>
+<div class="hero">
+<p class="mark">HTTP ${status} ${STATUS_CODES[status] ?? ''}</p>
+<h1><code>${code}</code></h1>
+<p class="lead">${escapeHtml(title)}.</p>
+</div>
+<section aria-label="In short">
+${factsHtml([
+  { name: 'Retry', html: marked(retry), tone: retry.startsWith('Yes') ? 'good' : 'bad' },
+  { name: 'Returned by', html: sentBy(code, routes) },
+])}
+</section>
+<section>
+<h2>What to do</h2>
+<div class="for">
+${adviceHtml(code)}
+</div>
+</section>
+<section>
+<h2>Example</h2>
+${codeHtml('example', PROBLEM_TYPE, JSON.stringify(problemExample(code), null, 2))}
+<p class="note">Decide by <code>code</code>: <code>detail</code> is for people and may change. <code>instance</code> finds the response in the log. This page as a problem document: <code>Accept: ${PROBLEM_TYPE}</code></p>
+</section>
+${others.length > 0 ? `<section>\n<h2>Often confused with</h2>\n<ul class="list">${others.join('')}</ul>\n</section>` : ''}
+</main>`;
+}
+
+/** One column for each reader to whom there is something to say. */
+function adviceHtml(code: ErrorCode): string {
+  const operator = ADVICE[code]?.operator;
+  const columns = [
+    ['As a client developer', marked(ERRORS[code].remedy)],
+    ...(Object.hasOwn(en.problems, code)
+      ? [['As a shopper', `The sale page says: “${escapeHtml(problemText(code, en))}”`]]
+      : []),
+    ...(operator ? [['As an operator', marked(operator)]] : []),
+  ];
+  return columns.map(([reader, html]) => `<div><h3>${reader}</h3><p>${html}</p></div>`).join('\n');
+}
+
+function sentBy(code: ErrorCode, routes: readonly Route[]): string {
   const operations = operationsWith(code, routes);
   const named = operations.slice(0, MAX_OPERATIONS).map((operation) => `<code>${escapeHtml(operation)}</code>`);
   const others = operations.length - named.length;
-  const sentBy = [...named, ...(others > 0 ? [`${others} <a href="/docs">others</a>`] : [])].join('<br>');
-  const rows = [
-    ['HTTP status', String(status)],
-    ['What to do', marked(remedy)],
-    ['Retry', marked(retryOf(code))],
-    ['Returned by', sentBy || 'every path that does not exist, or does not have the method'],
-    ...(Object.hasOwn(en.problems, code) ? [['Shoppers read', escapeHtml(problemText(code, en))]] : []),
-  ];
-  return `<p>${escapeHtml(title)}.</p>
-<table><tbody>
-${rows.map(([name, value]) => `<tr><th scope="row">${name}</th><td>${value}</td></tr>`).join('\n')}
-</tbody></table>
-<h2>Example</h2>
-<pre>Content-Type: ${PROBLEM_TYPE}
-
-${escapeHtml(JSON.stringify(problemExample(code), null, 2))}</pre>
-<p>Decide by <code>code</code>: <code>detail</code> is for people and may change. <code>instance</code> finds the response in the log.</p>
-<p><a href="/errors">All errors</a> · <a href="/docs">API</a> · this page as a problem document: <code>Accept: ${PROBLEM_TYPE}</code></p>`;
+  const all = [...named, ...(others > 0 ? [`${others} <a href="/docs">others</a>`] : [])].join('<br>');
+  return all || 'every path that does not exist, or does not have the method';
 }
 
+const linkTo = (code: ErrorCode): string => `<a href="/errors/${code}"><code>${code}</code></a>`;
+
 function listOf(codes: readonly ErrorCode[]): string {
-  const rows = codes.map((code) => {
+  const items = codes.map((code) => {
     const { status, title, remedy } = ERRORS[code];
-    return `<tr><td><a href="/errors/${code}"><code>${code}</code></a></td><td>${status}</td><td>${escapeHtml(title)}.<br>${marked(remedy)}</td></tr>`;
+    return `<li>${linkTo(code)} ${status}<span>${escapeHtml(title)}. ${marked(remedy)}</span></li>`;
   });
-  return `<table><thead><tr><th>code</th><th>status</th><th>meaning, and what to do</th></tr></thead><tbody>
-${rows.join('\n')}
-</tbody></table>`;
+  return `${pageHead([['/docs', 'API']])}
+<main>
+<div class="hero">
+<h1>Errors</h1>
+<p class="lead">Every error is a problem document (RFC 9457). Clients decide by its <code>code</code>.</p>
+</div>
+<ul class="list">
+${items.join('\n')}
+</ul>
+</main>`;
 }
 
 /** Escapes a sentence, and marks what it quotes as code. */

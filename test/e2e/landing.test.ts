@@ -1,13 +1,20 @@
+import { execFile } from 'node:child_process';
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
-import { expect, test } from '@jest/globals';
+import { promisify } from 'node:util';
+import { describe, expect, test } from '@jest/globals';
 import { problemSchema } from '../../api/http/problem-schema.js';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
+import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { Operator, send } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { until } from '../harness/until.js';
 
 const service = await startService();
 const operator = new Operator(service.url);
+const run = promisify(execFile);
+const browser = await startBrowser();
+const inBrowser = browser ? describe : describe.skip;
 const page = async (url: string, accept = 'text/html') => {
   const response = await fetch(url, { headers: { accept } });
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
@@ -23,6 +30,8 @@ test('the page of an error code says what it means and what to do; a problem doc
   expect(shown.text).toContain('<code>POST /flash-sale/checkout</code>');
   expect(shown.text).toContain('There is no such sale. Check the address.');
   expect(shown.text).toContain('&quot;code&quot;: &quot;campaign_not_found&quot;');
+  expect(shown.text).toContain('A draft is not public until it is published.');
+  expect(shown.text).toContain('<a href="/errors/campaign_not_started">');
   const { status, title, remedy } = ERRORS.campaign_not_found;
   for (const accept of ['application/problem+json', 'application/json', '*/*']) {
     const json = await page(service.url + code, accept);
@@ -35,10 +44,7 @@ test('the page of an error code says what it means and what to do; a problem doc
   const list = await page(`${service.url}/errors`);
   for (const each of ERROR_CODES) {
     expect(list.text).toContain(`href="/errors/${each}"`);
-    expect([each, (await page(`${service.url}/errors/${each}`)).text.includes('<th scope="row">Retry</th>')]).toEqual([
-      each,
-      true,
-    ]);
+    expect([each, (await page(`${service.url}/errors/${each}`)).text.includes('<dt>Retry</dt>')]).toEqual([each, true]);
   }
   expect(list.text).not.toContain('`');
   expect((await send(`${service.url}/errors/none`)).body.code).toBe('not_found');
@@ -53,13 +59,14 @@ test('the landing page leads to sales, operators and documents in development, a
   expect(landing.text).toContain(`<a href="/sale/${product}">Tea &amp; &lt;b&gt;biscuits&lt;/b&gt;</a> (open)`);
   const links = [...landing.text.matchAll(/href="([^"]+)"/g)].map(([, path]) => String(path));
   expect(links).toEqual(expect.arrayContaining(['/admin', '/docs', '/openapi.json', '/errors', '/readyz']));
-  for (const path of new Set(links)) expect([path, (await fetch(url + path)).status]).toEqual([path, 200]);
+  for (const path of new Set(links))
+    expect([path, path.startsWith('data:') ? 200 : (await fetch(url + path)).status]).toEqual([path, 200]);
   await api.stop();
 
   const plain = await page(`${service.url}/`);
   expect([plain.status, plain.type]).toEqual([200, 'text/html; charset=utf-8']);
-  expect(plain.text).toContain('href="/docs"');
-  expect(plain.text).not.toMatch(/\/admin|\/sale|secrets\.json/);
+  expect(plain.text).toContain('Open the link that the shop sent to you.');
+  expect(plain.text).not.toMatch(/doorbuster|\/admin|\/docs|secrets\.json/i);
   for (const { text } of [landing, plain]) {
     for (const secret of [ADMIN_SECRET, SERVICE_SECRET]) expect(text).not.toContain(secret);
   }
@@ -85,7 +92,7 @@ test('the landing page shows the keys with DEMO, to callers on this machine alon
   const { port } = new URL(url);
   const shown = async (headers: Record<string, string>) => {
     const text = await landingOf(url, headers);
-    expect(text).toContain('Doorbuster runs here');
+    expect(text).toContain('Doorbuster is running');
     const keys = [ADMIN_SECRET, SERVICE_SECRET].filter((secret) => text.includes(secret));
     expect([0, 2]).toContain(keys.length);
     return keys.length === 2;
@@ -112,3 +119,43 @@ test('the landing page shows the keys with DEMO, to callers on this machine alon
     await other.process.stop();
   }
 });
+
+test('the commands of the landing page buy a unit and report its payment', async () => {
+  const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+  await operator.openCampaign({ code: 'NEWER20', total_limit: 5 });
+  const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development', DEMO: '1' });
+  const text = await landingOf(url, { host: new URL(url).host });
+  const [, session = ''] = /<pre id="session"[^>]*>(.*?)<\/pre>/s.exec(text) ?? [];
+  const commands = session.replace(/&(quot|#39|#123|lt|gt|amp);/g, (_, name: string) => ENTITIES[name] ?? '');
+  expect(commands).toContain(`product='${product}'`);
+  // Behind a gateway the page has no key.
+  const env = { ...process.env, service_key: SERVICE_SECRET };
+  const { stdout } = await run('bash', ['-c', commands.replace('service_key="the service key"', '')], { env });
+  expect(stdout).toContain('"status":"redeemed"');
+  expect(await operator.stats(product)).toMatchObject({ free: 4, redeemed: 1 });
+  await api.stop();
+});
+
+inBrowser('in a browser', () => {
+  test('the pages are accessible in light and dark, fit a phone, and copy the commands', async () => {
+    const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development', DEMO: '1' });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { context, page, faults } = await openPhone(browser!, { colorScheme });
+      for (const path of ['/', '/errors', '/errors/sold_out', '/errors/not_found']) {
+        await page.goto(url + path);
+        expect([path, await accessibilityFindings(page)]).toEqual([path, []]);
+        expect([path, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([path, 320]);
+      }
+      await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+      await page.goto(`${url}/errors/sold_out`);
+      await page.getByRole('button', { name: 'Copy' }).click();
+      await until('it is copied', async () => (await page.locator('.copy').textContent()) === 'Copied');
+      expect(await page.evaluate('navigator.clipboard.readText()')).toContain('"code": "sold_out"');
+      expect(faults).toEqual([]);
+      await context.close();
+    }
+    await api.stop();
+  });
+});
+
+const ENTITIES: Record<string, string> = { quot: '"', '#39': "'", '#123': '{', lt: '<', gt: '>', amp: '&' };

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../shared/postgres/pool.js';
+import type { Queryable } from './pool.js';
 
 /** A worker that has not reported itself for this long is not counted. It reports every second. */
 const SEEN_WITHIN_SECONDS = 15;
