@@ -22,8 +22,8 @@ export class CommittedClaims {
   ) {}
 
   /**
-   * Whether a claim waits for the commit whatever `confirmation` says. A code that combines waits only where the code
-   * of another shard may exclude it.
+   * Whether a claim waits for the commit, also with `confirmation: fast`. A code that combines waits only where the
+   * code of another shard may exclude it.
    * @param stacking of the reservation on its order; "" = it takes no part in an order
    */
   mustWait(stacking: string): boolean {

@@ -40,7 +40,7 @@ export type LandingDeps = {
 export function landingRoute(deps: LandingDeps): Route {
   const { page, config } = deps;
   if (!config.development) {
-    const plain = staticFile(HTML, page('No page at this address', NOTHING_HERE));
+    const plain = staticFile(HTML, page('No page at this address', NOTHING_HERE, 'plain'));
     return staticRoute(about, ['text/html'], () => plain);
   }
   const contract = {

@@ -7,18 +7,19 @@ import { escapeHtml } from './sale-html.js';
  * Makes a page of the server itself: the landing page, or that of an error code.
  * @param title plain text
  * @param body HTML whose values are escaped
+ * @param look `plain`: one sentence in the middle, without a head
  */
-export type ServerPage = (title: string, body: string) => Buffer;
+export type ServerPage = (title: string, body: string, look?: 'plain') => Buffer;
 
 const DOOR = 'M1 23V10a9 9 0 0 1 18 0v13z';
 
 /** Reads the template of the pages, which names their styles and their script. */
 export async function readServerPage(): Promise<ServerPage> {
   const template = await readFile(join(projectRoot(), 'dist/pages/server/server.html'), 'utf8');
-  return (title, body) => {
+  return (title, body, look) => {
     const parts: Record<string, string> = {
       '{{title}}': escapeHtml(title),
-      '{{{look}}}': body.includes('<header>') ? '' : ' class="plain"',
+      '{{{look}}}': look ? ` class="${look}"` : '',
       '{{{body}}}': body,
     };
     return Buffer.from(template.replace(/\{\{(?:title|\{(?:look|body)\})\}\}/g, (name) => parts[name] ?? ''));
