@@ -72,7 +72,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     campaignViewRoute(publicSales),
     ...waitingRoomModule(core, guards, claims),
     ...pushModule(core, guards),
-    ...adminModule(core, guards, claims),
+    ...adminModule(core, guards, claims, regions?.othersWith),
     ...(regions?.routes ?? []),
     ...supportModule(core, guards, claims),
   ];

@@ -29,6 +29,7 @@ import { BanDesk } from './bans.js';
 import { banRoutes } from './bans.route.js';
 import { CampaignActions } from './campaign-actions.js';
 import { CampaignPlacement } from './campaign-placement.js';
+import type { OwnRegion } from './campaign-regions.js';
 import { Campaigns } from './campaigns.js';
 import { campaignRoutes } from './campaigns.route.js';
 import { Codes } from './codes.js';
@@ -59,8 +60,16 @@ import { WebhookReplays } from './webhook-replays.js';
 import { Webhooks } from './webhooks.js';
 import { webhookRoutes } from './webhooks.route.js';
 
-/** The routes of operators. */
-export function adminModule(core: Core, guards: Guards, claims: Claims): Route[] {
+/**
+ * The routes of operators.
+ * @param othersWith the other regions that have a campaign for a product; undefined = there are no regions
+ */
+export function adminModule(
+  core: Core,
+  guards: Guards,
+  claims: Claims,
+  othersWith: OwnRegion['othersWith'] = () => [],
+): Route[] {
   const { config, log, clock, shards, database, sales, queues, queueStates } = core;
   const { apiKeys } = guards.auth;
   const table = new CampaignsTable(database);
@@ -70,7 +79,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
     commitsOf: (product, bucket) => shards.of(product, bucket).commits,
   });
-  const campaigns = createCampaigns(core, guards, claims, { table, actions });
+  const campaigns = createCampaigns(core, guards, claims, { table, actions, othersWith });
   const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
   const minutes = replica.readsOf(database, (reads) => new SaleMinutes(reads));
   const overview = new OverviewReader({
@@ -123,7 +132,11 @@ function createCampaigns(
   { name, config, shards, database, sales }: Core,
   { limits: { policies } }: Guards,
   { termsNotifications }: Claims,
-  { table, actions }: { table: CampaignsTable; actions: CampaignActions },
+  {
+    table,
+    actions,
+    othersWith,
+  }: { table: CampaignsTable; actions: CampaignActions; othersWith: OwnRegion['othersWith'] },
 ): Campaigns {
   return new Campaigns({
     database,
@@ -154,6 +167,7 @@ function createCampaigns(
       maySignLinks: config.payLinkKeys.length > 0,
       imageOrigins: config.imageOrigins,
     },
+    region: config.regions && { name: config.regions.own, names: config.regions.layout.names, othersWith },
   });
 }
 

@@ -38,7 +38,7 @@ const entryData = z
     actor: z
       .string()
       .describe(
-        'an operator or a key; `clock` = by the schedule, `velocity` = by the watch over attacks. Of a change of a reservation also `shopper`, a payment provider, or empty = the service itself',
+        'an operator or a key; `clock` = by the schedule, `velocity` = by the watch over attacks, `balance` = between regions. Of a change of a reservation also `shopper`, a payment provider, or empty = the service itself',
       ),
     role: z
       .enum(ROLES)

@@ -40,7 +40,10 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
     totalLimit: body.total_limit,
     status: body.draft ? 'draft' : startsAt > now ? 'scheduled' : 'open',
     buckets: body.buckets,
-    rules: givenRules({ ...body, velocity: body.velocity ?? defaultVelocity(body) }),
+    rules: {
+      ...givenRules({ ...body, velocity: body.velocity ?? defaultVelocity(body) }),
+      ...(body.regions && { regions: body.regions }),
+    },
   };
 }
 
@@ -86,7 +89,7 @@ export function amendedTerms(
 /** The campaign as operators see it. */
 export function campaignView(campaign: StoredCampaign): CampaignData {
   // Taken by `rules` of the contract when they were stored.
-  const rules = campaign.rules as Pick<CampaignData, RuleName>;
+  const rules = campaign.rules as Pick<CampaignData, RuleName | 'regions'>;
   const { starts_at, ends_at, ...terms } = storedTerms(campaign);
   return {
     id: campaign.id,

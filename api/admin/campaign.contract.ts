@@ -123,6 +123,14 @@ const campaignFields = z.strictObject({
       'parts of the stock, each in another shard of Redis, so at most SHARDS, and at most 16; fixed at the creation; ' +
         'not for `unique`, and for a `pool` only with a `total_limit`; its codes are then given by checkout only',
     ),
+  regions: z
+    .array(z.string())
+    .min(2, 'must name at least two regions')
+    .optional()
+    .describe(
+      'names of REGIONS that sell the product together, each with a campaign of its own and the same list; each user has one of them ' +
+        '(docs/regions.md). Fixed at the creation; only for `shared` and with one bucket',
+    ),
   ...terms,
   name: terms.name.optional().describe('the product id when left out'),
   starts_at: terms.starts_at.optional().describe('now when left out'),
@@ -187,6 +195,7 @@ export const amendBody = z
     code: fixed(''),
     total_limit: fixed('; use POST …/stock'),
     buckets: fixed(''),
+    regions: fixed(''),
     status: fixed('; use POST …/open, /pause, /resume or /close'),
   });
 export type AmendBody = z.infer<typeof amendBody>;
@@ -210,6 +219,7 @@ export const campaignData = z
     total_limit: z.int().nullable(),
     status: z.enum(CAMPAIGN_STATUSES),
     buckets: z.int().describe('parts of the stock, each in another shard of Redis'),
+    regions: z.array(z.string()).optional().describe('the regions that sell it together; absent = this one alone'),
     ...terms,
     ...rules,
     starts_at: z.iso.datetime(),

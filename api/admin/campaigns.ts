@@ -17,6 +17,7 @@ import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { type CampaignActions, type Operator, setBack } from './campaign-actions.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 import type { CampaignPlacement, Placed } from './campaign-placement.js';
+import { type OwnRegion, sellersOf } from './campaign-regions.js';
 import { type Demands, requireSupported, type Supported } from './campaign-requirements.js';
 
 /** How often a change of terms is tried if other operators change the same campaign. */
@@ -34,6 +35,8 @@ export type CampaignsDeps = {
   termsNotifications: TermsNotifications;
   policies: PolicyCache;
   supported: Supported;
+  /** null = this installation is the only one. */
+  region: OwnRegion | null;
 };
 
 /**
@@ -54,9 +57,10 @@ export class Campaigns {
     requireSupported(body, this.deps.supported);
   }
 
-  /** @throws Problem 400 or 409 if a creation would be rejected for its configuration or its code */
+  /** @throws Problem 400 or 409 if a creation would be rejected for its configuration, its regions or its code */
   async requireCreatable(body: CampaignBody): Promise<void> {
     this.requireSupported(body);
+    sellersOf(body, this.deps.region);
     const typed = normaliseCode(body.code ?? '');
     if (typed.kind === 'code' && (await this.deps.codes.find([typed.code])).size > 0) throw codeTaken();
   }
@@ -69,9 +73,10 @@ export class Campaigns {
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.requireSupported(body);
     const { database, table, placement } = this.deps;
+    const regions = sellersOf(body, this.deps.region);
     let placed: Placed | null = null;
     const campaign = await database.transaction(async (client) => {
-      const created = await table.insert(newCampaign(body, now), client);
+      const created = await table.insert(newCampaign({ ...body, regions }, now), client);
       if (!created) return null;
       const unread = await this.#assertNotLost(created);
       if (created.buckets > 1) await this.deps.buckets.create(client, created.id, created.totalLimit, created.buckets);

@@ -10,6 +10,7 @@ import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
 import { Claim } from './claim.js';
 import { CodeTexts } from './code-texts.js';
 import { CommittedClaims } from './committed-claims.js';
+import { homeRequired } from './home-required.js';
 import { PayLinks } from './pay-links.js';
 import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
@@ -68,7 +69,16 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
   for (const { sale } of shards.all) sale.claims.onVelocity = alarm;
   const committed = new CommittedClaims(sales, acknowledgements, shards.map);
   return {
-    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS, core.bucketClaims, committed, core.tracing),
+    claim: new Claim(
+      sales,
+      auth.tickets,
+      acknowledgements,
+      LIMITS,
+      core.bucketClaims,
+      committed,
+      core.tracing,
+      config.regions && homeRequired(config.regions.own, policies),
+    ),
     acknowledgements,
     terms,
     termsNotifications,

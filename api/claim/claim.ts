@@ -137,6 +137,8 @@ export class Claim {
     readonly bucketClaims: Pick<BucketClaims, 'decide'>,
     readonly committed: CommittedClaims,
     readonly tracing: Tracing | null = null,
+    /** Refuses users of other regions if several sell a product (homeRequired); null = this is the only region. */
+    readonly requireHome: ((product: ProductId, user: UserId) => void) | null = null,
   ) {
     this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
     this.#unproven = new LocalQuota(limits.deviceQuota, limits.deviceWindowMs, limits.callersKept);
@@ -154,6 +156,7 @@ export class Claim {
   async run(request: ClaimRequest, terms: number, linkMark = ''): Promise<ClaimResult> {
     const ticketKey = keysOfResponse(this.tickets.signingKeyId, linkMark);
     const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
+    this.requireHome?.(product, user);
     const reservationPrefix = newReservationPrefix();
     const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
     const bucket = this.sales.bucketOf(product, user);

@@ -119,7 +119,7 @@ export async function foundOrCounted<Counted>(
   count: (policy: CampaignPolicy) => Promise<Counted>,
 ) {
   try {
-    return await finder.find(typed);
+    return await finder.find(typed, guesser.user);
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'code_not_found') throw error;
     if (finder.looksUniform(typed)) await count(policies.ofUniform);

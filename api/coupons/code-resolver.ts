@@ -27,17 +27,17 @@ export class CodeResolver {
     readonly directory: CampaignDirectory,
     readonly terms: TermsCache,
     readonly uniform: CodePatterns,
-    /** Whether another region decides about a code. */
-    readonly isOfOther: (code: Code) => boolean,
+    /** Whether another region decides about a code of a user. */
+    readonly isOfOther: (code: Code, user: UserId) => boolean,
   ) {}
 
   /**
    * @throws Problem 404 for a code that was never issued, 409 for one of several codes that belongs to another region ·
    *   EngineUnavailable
    */
-  async find(typed: string): Promise<IssuedCode & { boundTo: UserId | null }> {
+  async find(typed: string, user: UserId): Promise<IssuedCode & { boundTo: UserId | null }> {
     const normalised = normaliseCode(typed);
-    if (normalised.kind === 'code' && this.isOfOther(normalised.code)) throw ofOtherRegion();
+    if (normalised.kind === 'code' && this.isOfOther(normalised.code, user)) throw ofOtherRegion();
     if (normalised.kind !== 'code' || !this.filter.mayContain(normalised.code)) throw codeNotFound();
     const { code } = normalised;
     const found = await this.lookup.find(code);

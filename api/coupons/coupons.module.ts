@@ -1,5 +1,6 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import type { Code } from '../../shared/domain/codes.js';
+import type { UserId } from '../../shared/domain/ids.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
 import type { Claims } from '../claim/claim.module.js';
@@ -24,13 +25,13 @@ import { Validation } from './validation.js';
 
 /**
  * Validation and redemption of codes, and one-time tokens.
- * @param isOfOther whether another region decides about a code
+ * @param isOfOther whether another region decides about a code of a user
  */
 export function couponsModule(
   core: Core,
   { auth: { shopper }, limits, attestation, abuse, attemptRate }: Guards,
   { claim, terms }: Claims,
-  isOfOther: (code: Code) => boolean = () => false,
+  isOfOther: (code: Code, user: UserId) => boolean = () => false,
 ): Route[] {
   const { config, clock, metrics, log, sales } = core;
   const { loadShedder, degradation, policies, couponTokenQuota } = limits;
@@ -111,7 +112,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 function createCodeResolver(
   { log, metrics, life, shards, database, reads, openPool, directory }: Core,
   terms: Claims['terms'],
-  isOfOther: (code: Code) => boolean,
+  isOfOther: (code: Code, user: UserId) => boolean,
 ): CodeResolver {
   // A pool of its own: it reads every code.
   const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codePageStatementMs });

@@ -77,7 +77,10 @@ export function beatRoute(
       serves: regions.refusal === null,
       reached: regions.others.filter(({ problem }) => problem === null).map(({ region }) => region),
       epochs: regions.epochs(),
-      campaigns: found.map(({ no, productId, code }) => ({ no, product_id: productId, code })),
+      campaigns: found.map(({ no, productId, code, regions: sellers }) => ({
+        ...{ no, product_id: productId, code },
+        regions: sellers && [...sellers],
+      })),
     });
   });
 }

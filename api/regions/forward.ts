@@ -42,15 +42,15 @@ const RETURNED = [
 export function forwarded(route: Route, deps: ForwardDeps): Route {
   const subjectOf = SUBJECTS[`${route.contract.method} ${route.contract.path}`];
   if (!subjectOf) return route;
-  const { regions, owners, tickets } = deps;
+  const { regions, tickets } = deps;
   return {
     ...route,
     contract: { ...route.contract, errors: [...route.contract.errors, 'region_unavailable'] },
     async handle(req, res) {
       if (route.contract.body) req.bodyRead = { value: await readJson(req) };
       const subject = subjectOf(req, req.bodyRead?.value, tickets);
-      const owner = subject && owners.of(subject);
-      if (owner === null || !(await isOfOther(owner, subject, deps))) {
+      const owner = subject && (await ownerOf(subject, deps));
+      if (owner === null || (owner.kind === 'region' && owner.region === regions.own)) {
         requireOwn(regions);
         await route.handle(req, res);
       } else if (owner.kind === 'unknown') {
@@ -63,12 +63,15 @@ export function forwarded(route: Route, deps: ForwardDeps): Route {
 }
 
 /**
- * A product is looked for in Redis as well before its requests go elsewhere: a campaign that was created a moment ago
- * must not be sold by another region under the same idempotency keys.
+ * A product that this region does not know is looked for in Redis as well before its requests go elsewhere: a campaign
+ * that was created a moment ago must not be sold by another region under the same idempotency keys.
  */
-async function isOfOther(owner: Owner, subject: Subject | null, { regions, isHere }: ForwardDeps): Promise<boolean> {
-  if (owner.kind === 'region' && owner.region === regions.own) return false;
-  return subject?.kind !== 'product' || !(await isHere(subject.product));
+async function ownerOf(subject: Subject, { regions, owners, isHere }: ForwardDeps): Promise<Owner> {
+  const { directory, own } = regions;
+  if (subject.kind !== 'product' || directory.hasOwn(subject.product) || !(await isHere(subject.product)))
+    return owners.of(subject);
+  await regions.readOwn();
+  return directory.hasOwn(subject.product) ? owners.of(subject) : { kind: 'region', region: own };
 }
 
 /** @throws Problem 503 when this installation may not decide about its region */

@@ -22,25 +22,25 @@ export class Owners {
     if (!this.directory.knowsOwn) return { kind: 'unknown' };
     switch (subject.kind) {
       case 'codes':
-        return this.#ofCodes(subject.codes);
+        return this.#ofCodes(subject.codes, subject.user);
       case 'product':
-        return this.#ofProduct(subject.product);
+        return this.#ofProduct(subject.product, subject.user);
       case 'campaign':
         return region(ownerOfCampaignNo(subject.no, this.layout) ?? this.own);
     }
   }
 
   /** The region of a code in canonical form: the one with this shared campaign, else by prefix or hash. */
-  ofCode(code: string): RegionName {
-    return this.directory.ownerOfSharedCode(code) ?? ownerOfCode(code, this.layout);
+  ofCode(code: string, user: string | null): RegionName {
+    return this.directory.ownerOfSharedCode(code, user) ?? ownerOfCode(code, this.layout);
   }
 
   /** Several codes have another owner only if all of them do; this region leaves out those of others. */
-  #ofCodes(typed: readonly string[]): Owner {
+  #ofCodes(typed: readonly string[], user: string | null): Owner {
     const owners = new Set(
       typed.map((text) => {
         const normalised = normaliseCode(text);
-        return normalised.kind === 'code' ? this.ofCode(normalised.code) : this.own;
+        return normalised.kind === 'code' ? this.ofCode(normalised.code, user) : this.own;
       }),
     );
     const [only] = owners;
@@ -48,8 +48,8 @@ export class Owners {
   }
 
   /** A product that no region has is unknown here as well, once every region has been asked. */
-  #ofProduct(product: string): Owner {
-    const owner = this.directory.ownerOfProduct(product);
+  #ofProduct(product: string, user: string | null): Owner {
+    const owner = this.directory.ownerOfProduct(product, user);
     if (owner !== null) return region(owner);
     return this.directory.isComplete ? region(this.own) : { kind: 'unknown' };
   }

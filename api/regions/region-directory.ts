@@ -1,13 +1,21 @@
 import { normaliseCode } from '../../shared/domain/codes.js';
-import type { RegionName } from '../../shared/domain/regions.js';
+import { type RegionName, regionOfUser } from '../../shared/domain/regions.js';
 import type { RegionCampaign } from '../../shared/postgres/region-state.js';
 
-/** The campaigns of one region: its products, and the codes of its shared campaigns. */
-type Campaigns = { products: Set<string>; codes: Set<string>; lastNo: number; isComplete: boolean };
+/** The regions that sell a campaign together; null = one alone. */
+type Sellers = readonly RegionName[] | null;
+/** The campaigns of one region, by product, and its shared campaigns, by code in canonical form. */
+type Campaigns = {
+  products: Map<string, Sellers>;
+  codes: Map<string, Sellers>;
+  lastNo: number;
+  isComplete: boolean;
+};
 
 /**
- * Which campaigns exist in which region, as far as this process has learnt. About 150 bytes for each campaign. A
- * product, and the code of a shared campaign, belongs to this region if it has it, else to the region that has it.
+ * Which campaigns exist in which region, as far as this process has learnt. About 200 bytes for each campaign. A
+ * product, and the code of a shared campaign, belongs to this region if it has it, else to the region that has it. If
+ * several regions sell it together, it belongs to the region of the user.
  */
 export class RegionDirectory {
   readonly #regions: ReadonlyMap<RegionName, Campaigns>;
@@ -16,8 +24,10 @@ export class RegionDirectory {
     readonly own: RegionName,
     names: readonly RegionName[],
   ) {
+    // This region first, since it sells what it has.
+    const ordered = [own, ...names.filter((name) => name !== own)];
     this.#regions = new Map(
-      names.map((name) => [name, { products: new Set(), codes: new Set(), lastNo: 0, isComplete: false }]),
+      ordered.map((name) => [name, { products: new Map(), codes: new Map(), lastNo: 0, isComplete: false }]),
     );
   }
 
@@ -40,29 +50,64 @@ export class RegionDirectory {
   add(region: RegionName, campaigns: readonly RegionCampaign[], isLast: boolean): void {
     const known = this.#regions.get(region);
     if (!known) return;
-    for (const { no, productId, code } of campaigns) {
-      known.products.add(productId);
+    for (const { no, productId, code, regions } of campaigns) {
+      known.products.set(productId, regions);
       const canonical = normaliseCode(code ?? '');
-      if (canonical.kind === 'code') known.codes.add(canonical.code);
+      if (canonical.kind === 'code') known.codes.set(canonical.code, regions);
       known.lastNo = Math.max(known.lastNo, no);
     }
     if (isLast) known.isComplete = true;
   }
 
-  /** The region that has a campaign for a product; null = none, as far as is known. */
-  ownerOfProduct(product: string): RegionName | null {
-    return this.#ownerOf(({ products }) => products.has(product));
+  /** The regions that sell a product of this region together; null = this one alone, or it is not known. */
+  sellersOf(product: string): Sellers {
+    return this.#regions.get(this.own)?.products.get(product) ?? null;
   }
 
-  /** The region that has a shared campaign with a code in canonical form; null = none. */
-  ownerOfSharedCode(code: string): RegionName | null {
-    return this.#ownerOf(({ codes }) => codes.has(code));
+  /** The products that this region sells together with others. */
+  ownTogether(): string[] {
+    const products = [...(this.#regions.get(this.own)?.products ?? [])];
+    return products.flatMap(([product, sellers]) => (sellers === null ? [] : [product]));
   }
 
-  #ownerOf(has: (campaigns: Campaigns) => boolean): RegionName | null {
-    const own = this.#regions.get(this.own);
-    if (own && has(own)) return this.own;
-    for (const [name, campaigns] of this.#regions) if (has(campaigns)) return name;
+  /** Whether this region is known to have a campaign for a product. */
+  hasOwn(product: string): boolean {
+    return this.#regions.get(this.own)?.products.has(product) ?? false;
+  }
+
+  /**
+   * The region that decides about a product; null = none has a campaign for it, as far as is known.
+   * @param user null = the request names none, so any region that sells the product may serve it
+   */
+  ownerOfProduct(product: string, user: string | null): RegionName | null {
+    return this.#ownerOf(({ products }) => products.get(product), user);
+  }
+
+  /** The region that decides about a code in canonical form; null = it is the code of no shared campaign. */
+  ownerOfSharedCode(code: string, user: string | null): RegionName | null {
+    return this.#ownerOf(({ codes }) => codes.get(code), user);
+  }
+
+  /** The other regions that have a campaign for a product, each with those that it sells it with. */
+  othersWith(product: string): { region: RegionName; sellers: Sellers }[] {
+    return [...this.#regions].flatMap(([region, { products }]) => {
+      const sellers = products.get(product);
+      return region === this.own || sellers === undefined ? [] : [{ region, sellers }];
+    });
+  }
+
+  /** Whether this region and another one sell a product without the same list. A creation is refused before that. */
+  isDisputed(product: string): boolean {
+    const own = this.#regions.get(this.own)?.products.get(product);
+    if (own === undefined) return false;
+    return this.othersWith(product).some(({ sellers }) => sellers === null || sellers.join() !== own?.join());
+  }
+
+  #ownerOf(sellersIn: (campaigns: Campaigns) => Sellers | undefined, user: string | null): RegionName | null {
+    for (const [name, campaigns] of this.#regions) {
+      const sellers = sellersIn(campaigns);
+      if (sellers !== undefined) return sellers === null || user === null ? name : regionOfUser(user, sellers);
+    }
     return null;
   }
 }

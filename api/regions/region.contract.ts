@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { LIMITS } from '../../shared/config/limits.js';
+import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
 import { TRANSFER_STATUSES } from '../../shared/postgres/region-transfers.js';
 import { externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
@@ -31,7 +33,12 @@ export const beatData = z.object({
   reached: z.array(z.string()).optional().describe('the other regions that can be called from this one'),
   epochs,
   campaigns: z
-    .array(z.object({ no: z.int(), product_id: z.string(), code: z.string().nullable() }))
+    .array(
+      z.object({
+        ...{ no: z.int(), product_id: z.string(), code: z.string().nullable() },
+        regions: z.array(z.string()).nullable().default(null).describe('those that sell it together; null = one'),
+      }),
+    )
     .describe('campaigns with numbers above `campaigns_after`, by number'),
 });
 export type BeatData = z.infer<typeof beatData>;
@@ -57,6 +64,25 @@ export const units = z.int('must be a whole number').min(1, 'must be at least 1'
 
 export const takeBody = z.object({ transfer_id: z.uuid(), product_id: externalId, from: z.string(), units });
 
+/** @param most products in one question */
+export const unitsBody = (most: number) => z.object({ product_ids: z.array(externalId).min(1).max(most) });
+
+const counts = {
+  total: z.int().nullable().describe('null = unlimited'),
+  free: z.int().nullable().describe('null = unlimited'),
+  held: z.int(),
+  redeemed: z.int(),
+  burned: z.int(),
+  waiting: z.int(),
+};
+export const unitsData = z.object({
+  product_id: z.string(),
+  status: z.enum(CAMPAIGN_STATUSES),
+  ...counts,
+  confirmed_per_second: z.number().describe('reservations made, over the last ten seconds'),
+});
+export type UnitsData = z.infer<typeof unitsData>;
+
 export const transferData = z.object({
   transfer_id: z.uuid(),
   product_id: z.string(),
@@ -73,6 +99,25 @@ export const transferData = z.object({
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
 });
+
+export const unitsContract = {
+  ...betweenRegions,
+  method: 'post',
+  path: '/regions/units',
+  operationId: 'readRegionUnits',
+  summary: 'Units and transfers of products that several regions sell',
+  description:
+    'For other regions, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Products without a campaign in Redis are ' +
+    'left out. It exists only with REGION.',
+  body: unitsBody(LIMITS.regionProductsAtOnce),
+  answers: {
+    200: {
+      description: 'The units of this region.',
+      data: z.array(unitsData.extend({ transfers: z.array(transferData) })),
+    },
+  },
+  errors: ['invalid_request', 'unauthorized', 'rate_limited', 'temporarily_unavailable'],
+} satisfies RouteContract;
 
 export const takeContract = {
   ...betweenRegions,

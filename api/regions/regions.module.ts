@@ -1,8 +1,9 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { Code } from '../../shared/domain/codes.js';
-import type { ProductId } from '../../shared/domain/ids.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { campaignsAfter } from '../../shared/postgres/region-state.js';
 import { RegionTransfers } from '../../shared/postgres/region-transfers.js';
 import type { Claims } from '../claim/claim.module.js';
@@ -11,13 +12,17 @@ import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
 import { arrival, beatRoute } from './arrivals.js';
+import { Balance } from './balance.js';
 import { every } from './every.js';
 import { forwarded } from './forward.js';
 import { Owners } from './owners.js';
+import type { RegionDirectory } from './region-directory.js';
 import { RegionKeys } from './region-keys.js';
+import { RegionUnits } from './region-units.js';
 import { Regions } from './regions.js';
 import { Transfers } from './transfers.js';
 import { transferRoutes } from './transfers.route.js';
+import { unitsRoutes } from './units.route.js';
 
 type Check = { ok: boolean; detail: string };
 
@@ -29,8 +34,10 @@ export type RegionParts = {
   withOwners(routes: readonly Route[]): Route[];
   /** Returns the routes at which requests arrive that other regions forward. */
   arrivals(routes: readonly Route[]): Route[];
-  /** Whether another region decides about a code. */
-  isOfOther: (code: Code) => boolean;
+  /** Whether another region decides about a code of a user. */
+  isOfOther: (code: Code, user: UserId) => boolean;
+  /** The other regions that have a campaign for a product, each with those that it sells it with; null = alone. */
+  othersWith: (product: string) => ReturnType<RegionDirectory['othersWith']>;
   checks: () => { own: Check; others: Record<string, Check> };
 };
 
@@ -49,27 +56,30 @@ export function regionsModule(core: Core, { auth }: Pick<Guards, 'auth'>, claims
     return (await reader.stock(product as ProductId)) !== null;
   };
   const arrivals = { regions, owners, keys, tickets };
+  const table = new RegionTransfers(database);
+  const units = new RegionUnits(new CampaignsTable(database), core.sales, new RedemptionsTable(database));
+  const transfers = createTransfers(core, claims, regions, units);
+  observeRegions(core, regions, table);
   return {
     routes: [
       beatRoute(regions, keys, (after) => campaignsAfter(database, after, LIMITS.regionCampaignsPerBeat)),
-      ...transferRoutes({
-        transfers: createTransfers(core, claims, regions),
-        table: new RegionTransfers(database),
-        ...{ regions, apiKeys, keys },
-      }),
+      ...transferRoutes({ transfers, table, regions, apiKeys, keys }),
+      ...unitsRoutes({ units, table, transfers, regions, apiKeys, keys }),
     ],
     withOwners: (routes) => routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
     arrivals: (routes) => routes.flatMap((route) => arrival(route, arrivals) ?? []),
-    isOfOther: (code) => owners.ofCode(code) !== own,
+    isOfOther: (code, user) => owners.ofCode(code, user) !== own,
+    othersWith: (product) => regions.directory.othersWith(product),
     checks: () => checksOf(regions),
   };
 }
 
-/** Every process goes on with transfers that no other works on. */
+/** Every process goes on with transfers that no other works on, and gives units to regions that need them. */
 function createTransfers(
-  { config, database, sales, shards, log, life }: Core,
+  { config, database, sales, shards, clock, log, life }: Core,
   { acknowledgements }: Claims,
   regions: Regions,
+  units: RegionUnits,
 ): Transfers {
   const transfers = new Transfers({
     regions,
@@ -83,11 +93,15 @@ function createTransfers(
     limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
   });
   const stopped = new AbortController();
-  let running: Promise<void> = Promise.resolve();
+  let running: Promise<unknown> = Promise.resolve();
   if (config.apiRole === 'read') return transfers;
+  const balance = new Balance({ regions, units, transfers, nowMs: () => clock.nowMs(), log, limits: LIMITS });
   life.add('transfers between regions', {
     start() {
-      running = every(LIMITS.regionBeatMs, stopped.signal, () => transfers.resume());
+      running = Promise.all([
+        every(LIMITS.regionBeatMs, stopped.signal, () => transfers.resume()),
+        every(LIMITS.regionBalanceMs, stopped.signal, () => balance.run()),
+      ]);
     },
     async stop() {
       stopped.abort();
@@ -95,6 +109,26 @@ function createTransfers(
     },
   });
   return transfers;
+}
+
+function observeRegions({ metrics }: Core, regions: Regions, table: RegionTransfers): void {
+  metrics.observeEach(
+    'region_reply_age_seconds',
+    'Time since the last reply of another region',
+    'region',
+    async () =>
+      new Map(
+        regions.others.flatMap(({ region, replyAgeSeconds: age }) => (age === null ? [] : [[region, age] as const])),
+      ),
+    'max',
+  );
+  const inTransit = async () => [{ labels: {}, value: await table.inTransit(null) }];
+  metrics.observeSamples(
+    'region_units_in_transit',
+    'Units that have left this region and have not arrived in another one; absent while Postgres is away',
+    [],
+    () => inTransit().catch(() => []),
+  );
 }
 
 function checksOf(regions: Regions): { own: Check; others: Record<string, Check> } {

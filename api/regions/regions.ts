@@ -17,7 +17,14 @@ export type RegionsDeps = {
 };
 
 /** A region under another installation than the one that replied. It counts as unreachable. */
-type Peer = { link: RegionLink; epoch: number | null; problem: string | null; asked: boolean; replied: boolean };
+type Peer = {
+  link: RegionLink;
+  epoch: number | null;
+  problem: string | null;
+  asked: boolean;
+  /** When it replied last to a beat, by the monotonic clock; null = never. */
+  repliedAtMs: number | null;
+};
 
 /**
  * This installation as one of several regions: whether it owns its region, the links to the others, and what they have.
@@ -35,6 +42,7 @@ export class Regions {
   readonly #stopped = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   #wasFenced = false;
+  readonly #disputed = new Set<string>();
 
   constructor(readonly deps: RegionsDeps) {
     const { config, limits } = deps;
@@ -45,7 +53,7 @@ export class Regions {
         name,
         {
           link: new RegionLink(name, url, limits),
-          ...{ epoch: null, problem: 'it has not replied yet', asked: false, replied: false },
+          ...{ epoch: null, problem: 'it has not replied yet', asked: false, repliedAtMs: null },
         },
       ]),
     );
@@ -69,7 +77,7 @@ export class Regions {
     if (owner > (this.epoch ?? 0)) return `another installation owns ${this.own} since epoch ${owner}`;
     const peers = [...this.#peers.values()];
     if (peers.some(({ asked }) => !asked)) return 'the other regions are being asked';
-    if (!peers.some(({ replied }) => replied)) return 'no other region has replied since the start';
+    if (!peers.some(({ repliedAtMs }) => repliedAtMs !== null)) return 'no other region has replied since the start';
     return null;
   }
 
@@ -79,13 +87,17 @@ export class Regions {
     return peer?.problem === null && peer.link.isUp ? peer.link : null;
   }
 
-  /** The state of the other regions. `problem`: null = it can be called. */
-  get others(): { region: RegionName; epoch: number | null; problem: string | null; inFlight: number }[] {
-    return [...this.#peers].map(([region, { epoch, problem, link }]) => ({
-      region,
-      epoch,
-      problem,
-      inFlight: link.inFlight,
+  /** The state of the other regions. `problem`: null = it can be called; `replyAgeSeconds`: null = it never replied. */
+  get others(): {
+    region: RegionName;
+    epoch: number | null;
+    problem: string | null;
+    inFlight: number;
+    replyAgeSeconds: number | null;
+  }[] {
+    return [...this.#peers].map(([region, { epoch, problem, link, repliedAtMs }]) => ({
+      ...{ region, epoch, problem, inFlight: link.inFlight },
+      replyAgeSeconds: repliedAtMs === null ? null : (performance.now() - repliedAtMs) / 1000,
     }));
   }
 
@@ -125,7 +137,7 @@ export class Regions {
   start(): void {
     const { regionBeatMs } = this.deps.limits;
     this.#running = Promise.all([
-      every(regionBeatMs, this.#stopped.signal, () => this.#readOwn()),
+      every(regionBeatMs, this.#stopped.signal, () => this.readOwn()),
       ...[...this.#peers].map(([region, peer]) =>
         every(regionBeatMs, this.#stopped.signal, () => this.#beat(region, peer)),
       ),
@@ -139,7 +151,7 @@ export class Regions {
   }
 
   /** Reads what Postgres has; while it is away, this process goes on with what it knows. */
-  async #readOwn(): Promise<void> {
+  async readOwn(): Promise<void> {
     const { database, limits } = this.deps;
     try {
       const { learnt, ...state } = await readRegionState(database);
@@ -164,6 +176,16 @@ export class Regions {
         'another installation owns this region now; this one refuses to serve it',
       );
     this.#wasFenced = isFenced;
+  }
+
+  /** Two creations at the same moment do not see each other. */
+  #noteDispute(product: string, region: RegionName): void {
+    if (this.#disputed.has(product) || !this.directory.isDisputed(product)) return;
+    this.#disputed.add(product);
+    this.deps.log.error(
+      { product, region },
+      'two regions sell a product without the same `regions`: a user can get a unit in each; close one of the campaigns',
+    );
   }
 
   #askedFrom(region: RegionName): number {
@@ -208,9 +230,10 @@ export class Regions {
     if (data.layout !== this.layout) return 'its REGIONS or REGION_CODE_PREFIXES are others than here';
     peer.epoch = data.epoch;
     await this.learn(data.epochs);
-    peer.replied = true;
-    const found = data.campaigns.map(({ no, product_id, code }) => ({ no, productId: product_id, code }));
+    peer.repliedAtMs = performance.now();
+    const found = data.campaigns.map(({ product_id, ...campaign }) => ({ ...campaign, productId: product_id }));
     this.directory.add(region, found, found.length < limits.regionCampaignsPerBeat);
+    for (const { productId } of found) this.#noteDispute(productId, region);
     if (data.epoch === null) return 'it has not joined its region';
     if (data.epoch < this.epochOf(region))
       return `it has epoch ${data.epoch}, and the owner has epoch ${this.epochOf(region)}`;

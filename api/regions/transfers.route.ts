@@ -67,7 +67,7 @@ export function transferRoutes({ transfers, table, regions, apiKeys, keys }: Tra
         const product = await transfers.productOf(validate(params, req.params).id);
         const transfer = await transfers.give(product, { id: transfer_id ?? randomUUID(), to, units: count }, actor);
         if (transfer.status === 'refused') throw call.refusal('campaign_conflict', String(transfer.detail));
-        call.reply(202, viewOf(transfer));
+        call.reply(202, transferView(transfer));
       },
     ),
     defineRoute(
@@ -84,7 +84,7 @@ export function transferRoutes({ transfers, table, regions, apiKeys, keys }: Tra
         const { req } = call;
         apiKeys.require(req, 'admin');
         const product = await transfers.productOf(validate(params, req.params).id);
-        call.reply(200, (await table.ofProduct(product, MAX_SHOWN)).map(viewOf));
+        call.reply(200, (await table.ofProduct(product, MAX_SHOWN)).map(transferView));
       },
     ),
     defineRoute(takeContract, async (call) => {
@@ -98,12 +98,13 @@ export function transferRoutes({ transfers, table, regions, apiKeys, keys }: Tra
       if (transfer.status === 'refused') throw call.refusal('campaign_conflict', String(transfer.detail));
       // The giver may take the units back after a refusal only, never when it is not known whether they have arrived.
       if (transfer.status !== 'arrived') throw call.refusal(unavailable());
-      call.reply(200, viewOf(transfer));
+      call.reply(200, transferView(transfer));
     }),
   ];
 }
 
-function viewOf({
+/** A transfer as operators and other regions see it. */
+export function transferView({
   id,
   product,
   direction,

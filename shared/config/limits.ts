@@ -491,6 +491,12 @@ export const LIMITS = {
   /** A transfer of units between regions that no process has worked on for so long is gone on with by any. */
   regionTransferIdleMs: 3_000,
   regionTransfersAtOnce: 20,
+  /** How often free units of a product that several regions sell go to where users wait for them. */
+  regionBalanceMs: 5_000,
+  /** A region keeps the units that it sells in this time at its present pace, and asks for them. */
+  regionBalanceAheadSeconds: 10,
+  /** Products in one question about the units of another region. */
+  regionProductsAtOnce: 100,
   /**
    * Campaigns of a shard whose status a scrape of /metrics reads, every 10 s at most, and live ones whose counters it
    * reads, once a second at most; the newest. A call costs Redis about 2 µs.

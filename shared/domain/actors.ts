@@ -6,6 +6,8 @@ export const ACTORS = {
   velocity: 'velocity',
   clock: 'clock',
   shopper: 'shopper',
+  /** Gives free units to the region where users wait for them. */
+  balance: 'balance',
   /** What a recovery or a reconciliation restates of a reservation; who did it is lost. */
   recovery: 'recovery',
   reconcile: 'reconcile',

@@ -1,4 +1,5 @@
 import type { AudienceRule } from './audience.js';
+import type { RegionName } from './regions.js';
 
 export const RISK_MODES = ['off', 'observe', 'enforce', 'strict'] as const;
 /**
@@ -64,6 +65,8 @@ export type CampaignPolicy = {
   checkoutUrl: string | null;
   /** By how much the deadline of a reservation may be extended, seconds; 0 = not at all. */
   extendSeconds: number;
+  /** The regions that sell it together, each to its own users; null = this one alone. */
+  regions: readonly RegionName[] | null;
   /** Whether the campaign is closed. Its last reservations may still be paid, but the guards ignore it. */
   closed: boolean;
 };

@@ -42,6 +42,19 @@ function longestMatch(text: string, prefixes: readonly CodePrefix[]): CodePrefix
   return longest;
 }
 
+/**
+ * The region of a user, of those that sell a product together: the only one that gives the user a unit of it.
+ * @param regions in the order of REGIONS
+ */
+export function regionOfUser(user: string, regions: readonly RegionName[]): RegionName {
+  return regions[spread(user) % regions.length] as RegionName;
+}
+
+/** The regions that sell a campaign together, as its rules have them; null = one region sells it. */
+export function storedRegions(rule: unknown): readonly RegionName[] | null {
+  return Array.isArray(rule) && rule.length > 1 && rule.every((name) => typeof name === 'string') ? rule : null;
+}
+
 /** The region whose campaigns have such numbers; null = there is none. Reservation ids and tickets have the number. */
 export function ownerOfCampaignNo(no: number, { names }: RegionLayout): RegionName | null {
   return names[Math.floor(no / NUMBERS_PER_REGION)] ?? null;

@@ -1,4 +1,4 @@
-import type { RegionName } from '../domain/regions.js';
+import { type RegionName, storedRegions } from '../domain/regions.js';
 import type { Queryable } from './pool.js';
 
 /**
@@ -11,8 +11,16 @@ export type RegionState = {
   learnt: ReadonlyMap<RegionName, number>;
 };
 
-/** A campaign that a region has. `code`: the code of a shared campaign, as its operator typed it. */
-export type RegionCampaign = { no: number; productId: string; code: string | null };
+/**
+ * A campaign that a region has. `code`: the code of a shared campaign, as its operator typed it. `regions`: those that
+ * sell the product together; null = this one alone.
+ */
+export type RegionCampaign = {
+  no: number;
+  productId: string;
+  code: string | null;
+  regions: readonly RegionName[] | null;
+};
 
 export async function readRegionState(database: Queryable): Promise<RegionState> {
   const { rows } = await database.query<{ region: string | null; region_epoch: string | null; learnt: object }>(
@@ -69,11 +77,14 @@ export async function failOverRegion(client: Queryable, region: RegionName, epoc
   await learnEpochs(client, new Map([[region, epoch]]));
 }
 
-/** Campaigns with higher numbers, by number. A campaign is never removed, and keeps its number and its code. */
+/** Campaigns with higher numbers, by number. A campaign is never removed, and keeps its number, code and regions. */
 export async function campaignsAfter(database: Queryable, no: number, limit: number): Promise<RegionCampaign[]> {
-  const { rows } = await database.query<{ no: number; product_id: string; code: string | null }>(
-    'select no, product_id, code from campaigns where no > $1 order by no limit $2',
+  const { rows } = await database.query<{ no: number; product_id: string; code: string | null; regions: unknown }>(
+    "select no, product_id, code, rules -> 'regions' as regions from campaigns where no > $1 order by no limit $2",
     [no, limit],
   );
-  return rows.map((row) => ({ no: row.no, productId: row.product_id, code: row.code }));
+  return rows.map((row) => ({
+    ...{ no: row.no, productId: row.product_id, code: row.code },
+    regions: storedRegions(row.regions),
+  }));
 }

@@ -134,6 +134,16 @@ export class RegionTransfers {
     return rows.map(transferOf);
   }
 
+  /** Units that have left this region and are in no other one, of a product or of all (null). */
+  async inTransit(product: ProductId | null): Promise<number> {
+    const { rows } = await this.database.query<{ units: string }>(
+      `select coalesce(sum(units), 0) as units from region_transfers
+       where direction = 'out' and status in ('in_transit', 'returning') and ($1::text is null or product_id = $1)`,
+      [product],
+    );
+    return Number(rows[0]?.units ?? 0);
+  }
+
   /** Whether a change of stock is committed: the journal writes it and its audit entry in one transaction. */
   async isCommitted(product: ProductId, requestId: string, client: Queryable = this.database): Promise<boolean> {
     const { rows } = await client.query<{ found: boolean }>(

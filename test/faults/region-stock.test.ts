@@ -1,14 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { sendOnce } from '../harness/clients.js';
+import { regionOfUser } from '../../shared/domain/regions.js';
+import { PaymentService, Shopper, send, sendOnce } from '../harness/clients.js';
 import type { Crowd } from '../harness/crowd.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { type RegionStage, readinessOf, runRegions, startTwoRegions, untilLinked } from '../harness/region-stage.js';
 import { until } from '../harness/until.js';
+import { ledgerCommand } from '../harness/verdict.js';
 
 const clock = new MovedClock();
 const { us, eu, toUs, toEu } = await startTwoRegions(clock.env);
 const TOTAL = 100;
+
+const BOTH = ['us', 'eu'];
+/** A new user of a region. */
+function userOf(region: string): string {
+  for (;;) {
+    const user = `user-${randomUUID()}`;
+    if (regionOfUser(user, BOTH) === region) return user;
+  }
+}
 
 /** One product in both regions, each with its share. */
 async function openShares(ofUs: number, terms: Record<string, unknown> = {}): Promise<string> {
@@ -19,6 +30,7 @@ async function openShares(ofUs: number, terms: Record<string, unknown> = {}): Pr
       total_limit: units,
       hold_seconds: 600,
       require_attestation: false,
+      regions: BOTH,
       ...terms,
     });
   const opened = await Promise.all([open(us, ofUs), open(eu, TOTAL - ofUs)]);
@@ -111,7 +123,9 @@ test('units go to another region although the clocks of its processes are a mont
 test('while both regions sell, transfers, cut links and killed APIs never make more units than there are', async () => {
   const product = await openShares(50, { waiting_room: { enabled: true } });
   // Slow at first, so that there are free units to give.
-  const crowds = [us, eu].flatMap(({ stage }) => [stage.crowd(product, 2), stage.crowd(product, 20)]);
+  const crowds = [us, eu].flatMap(({ name, stage }) =>
+    [2, 20].map((perSecond) => stage.crowd(product, perSecond, undefined, () => userOf(name))),
+  );
   const [slowUs, fastUs, slowEu, fastEu] = crowds as [Crowd, Crowd, Crowd, Crowd];
   for (const crowd of [slowUs, slowEu]) crowd.start();
   for (let round = 0; round < 4; round += 1) {
@@ -139,4 +153,138 @@ test('while both regions sell, transfers, cut links and killed APIs never make m
   for (const crowd of [slowUs, fastUs]) await us.stage.expectNothingLost(crowd, product);
   for (const crowd of [slowEu, fastEu]) await eu.stage.expectNothingLost(crowd, product);
   expect((await readinessOf(us.stage.url))?.status).toBe(200);
+});
+
+/** Waits until both regions know that they sell a product together. */
+async function untilKnown(product: string): Promise<void> {
+  for (const { operator } of [us, eu])
+    await until('the region knows both campaigns', async () => {
+      const { data } = await operator.call('GET', `/admin/campaigns/${product}/regions`);
+      return data.regions.length === 2 && data.regions.every(({ units }: { units: unknown }) => units !== null);
+    });
+}
+
+/** The ledger of a product in both regions, once Postgres has everything and nothing is on the way. */
+async function expectWhole(product: string): Promise<void> {
+  for (const { stage, name } of [us, eu]) {
+    const found = await until('the ledger is at rest', async () => {
+      const one = await ledgerCommand(stage.env, product, '--regions');
+      return one.verdict.in_flight === 0 && one.verdict.in_transit === 0 && one;
+    });
+    expect(found).toMatchObject({
+      code: 0,
+      verdict: {
+        ...{ lost: 0, duplicated: 0, over_cap: 0, drift: 0 },
+        ...{ misplaced: 0, units_lost: 0, units_duplicated: 0, stuck: [] },
+        regions: BOTH.map((region) => ({ region, problem: null })).sort((one) => (one.region === name ? -1 : 1)),
+      },
+    });
+  }
+}
+
+test('a user gets one unit, and the first response to a key, in whichever region they ask', async () => {
+  const product = await openShares(50);
+  await untilKnown(product);
+  const users = Array.from({ length: 20 }, () => `user-${randomUUID()}`);
+  const checkout = (at: RegionStage, user: string, key: string) =>
+    send(`${at.stage.url}/flash-sale/checkout`, {
+      method: 'POST',
+      json: { product_id: product, user_id: user, qty: 1 },
+      headers: { 'idempotency-key': key },
+    });
+  await Promise.all(
+    users.map(async (user) => {
+      const key = randomUUID();
+      const both = await Promise.all([checkout(us, user, key), checkout(eu, user, key)]);
+      expect(both.map(({ status }) => status)).toEqual([200, 200]);
+      expect(both[0]?.data.reservation_id).toBe(both[1]?.data.reservation_id);
+      for (const at of [us, eu])
+        expect(await checkout(at, user, randomUUID())).toMatchObject({
+          status: 409,
+          body: { code: 'already_redeemed' },
+        });
+    }),
+  );
+  const held = (await stocks(product)).map((stats) => Number(stats.held));
+  expect(held.reduce((sum, one) => sum + one)).toBe(users.length);
+  expect(Math.min(...held)).toBeGreaterThan(0);
+  await expectWhole(product);
+});
+
+test('the code of a shared campaign is used once by a user in both regions together', async () => {
+  const code = `SHARED${randomUUID().slice(0, 8).toUpperCase()}`;
+  const product = await openShares(50, { code, hold_seconds: 0 });
+  await untilKnown(product);
+  const redeem = (at: RegionStage, user: string) =>
+    send(`${at.stage.url}/coupons/redeem`, {
+      method: 'POST',
+      json: { code, user_id: user, order_id: `order-of-${randomUUID()}` },
+      headers: { 'idempotency-key': randomUUID() },
+    });
+  for (const user of BOTH.map(userOf)) {
+    await until('both regions know the code', async () => (await redeem(us, user)).status !== 404);
+    const again = await Promise.all([redeem(us, user), redeem(eu, user)]);
+    expect(again.map(({ body }) => body.code)).toEqual(['already_redeemed', 'already_redeemed']);
+  }
+  await expectWhole(product);
+});
+
+test('a cut link refuses the users of the other region, and sells to its own', async () => {
+  const product = await openShares(50);
+  await untilKnown(product);
+  await cut();
+  await until('the cut is noticed', async () => (await readinessOf(eu.stage.url))?.checks.region_us?.ok === false);
+  const here = new Shopper(eu.stage.url, product, userOf('eu'));
+  expect((await here.checkout()).status).toBe(200);
+  const there = new Shopper(eu.stage.url, product, userOf('us'));
+  expect(await there.checkout()).toMatchObject({ status: 503, body: { code: 'region_unavailable' } });
+  const ledger = await ledgerCommand(eu.stage.env, product, '--regions');
+  expect([ledger.code, ledger.verdict.regions[1].problem === null]).toEqual([2, false]);
+  await heal();
+  expect((await there.checkout()).status).toBe(200);
+  await expectWhole(product);
+});
+
+test('free units go by themselves to the region where users wait for them', async () => {
+  const product = await openShares(TOTAL - 2, { waiting_room: { enabled: true } });
+  await untilKnown(product);
+  const shoppers = Array.from({ length: 12 }, () => new Shopper(us.stage.url, product, userOf('eu')));
+  for (const shopper of shoppers) await shopper.checkout();
+  await until('everybody has a unit', async () => {
+    const { held } = await eu.operator.stats(product);
+    return held === shoppers.length;
+  });
+  expect((await totals(product)).reduce((sum, one) => sum + one)).toBe(TOTAL);
+  const data = await until('nothing is on the way', async () => {
+    const found = (await us.operator.call('GET', `/admin/campaigns/${product}/regions`)).data;
+    return found.in_transit === 0 && found;
+  });
+  expect(data.regions).toMatchObject([
+    { region: 'us', own: true, problem: null },
+    { region: 'eu', own: false, problem: null, units: { held: shoppers.length, waiting: 0 } },
+  ]);
+  expect(data.transfers[0]).toMatchObject({ direction: 'out', region: 'eu', status: 'arrived' });
+  const [first] = shoppers as [Shopper];
+  const { reservation_id } = (await first.queueStatus({ 'x-ticket': String(first.ticket) })).data;
+  expect(await new PaymentService(us.stage.url).say('extend', { reservation_id })).toMatchObject({ status: 200 });
+  await expectWhole(product);
+});
+
+test('a product is sold by two regions only with the same list', async () => {
+  const product = `alone-${randomUUID()}`;
+  const create = (at: RegionStage, regions?: string[], more: object = {}) =>
+    at.operator.call('POST', '/admin/campaigns', { product_id: product, total_limit: 1, regions, ...more });
+  for (const [regions, more] of [
+    [['us', 'asia'], {}],
+    [['eu', 'us', 'us'], {}],
+    [['eu', 'asia'], {}],
+    [['us'], {}],
+    [BOTH, { type: 'unique' }],
+  ] as const)
+    expect(await create(us, [...regions], more)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  expect((await create(us)).status).toBe(201);
+  await until('the other region refuses it', async () => {
+    const { status, body } = await create(eu, BOTH, { draft: true });
+    return status === 409 && body.code === 'campaign_conflict';
+  });
 });

@@ -203,10 +203,10 @@ export class Stage {
    * work.
    * @param redis serves the campaign
    */
-  crowd(product: string, perSecond = 150, redis = this.connectToRedis()): Crowd {
+  crowd(product: string, perSecond = 150, redis = this.connectToRedis(), nextUser?: () => string): Crowd {
     let next = 0;
     const target = () => String(this.#urls[next++ % this.#urls.length]);
-    const crowd = new Crowd({ product, perSecond, target });
+    const crowd = new Crowd({ product, perSecond, target, ...(nextUser && { nextUser }) });
     this.#silences.set(crowd, new RedisSilence(redis));
     return crowd;
   }

@@ -16,6 +16,8 @@ export type CrowdOptions = {
   /** A request without an answer for so long is counted as silent and given up. */
   silentMs?: number;
   confirmShare?: number;
+  /** The next user; without it, any. */
+  nextUser?: () => string;
 };
 
 type Reply = { status: number; body: Record<string, any>; headers: Record<string, any> };
@@ -82,7 +84,9 @@ export class Crowd {
         sent += 1;
         // A crowd that is not served does not grow for ever; who does not fit stays at home.
         if (this.#pending.size >= MAX_ON_THEIR_WAY) continue;
-        const one = this.#shop(`user-${randomUUID()}`).finally(() => this.#pending.delete(one));
+        const one = this.#shop(this.options.nextUser?.() ?? `user-${randomUUID()}`).finally(() =>
+          this.#pending.delete(one),
+        );
         this.#pending.add(one);
       }
       await sleep(5);

@@ -13,6 +13,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   getCampaignStats: 'viewer',
   getCampaignHistory: 'viewer',
   getCampaignReport: 'viewer',
+  readCampaignRegions: 'viewer',
   listTermChanges: 'viewer',
   getCodeJob: 'viewer',
 

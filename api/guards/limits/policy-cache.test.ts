@@ -14,6 +14,7 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
+  regions: null,
   closed: false,
   ...fields,
 });

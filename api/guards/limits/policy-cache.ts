@@ -19,6 +19,7 @@ const UNKNOWN: CampaignPolicy = {
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
+  regions: null,
   closed: false,
 };
 

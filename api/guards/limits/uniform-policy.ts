@@ -27,6 +27,7 @@ const NONE: CampaignPolicy = {
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
+  regions: null,
   closed: false,
   limits: {},
 };

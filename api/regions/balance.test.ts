@@ -1,0 +1,24 @@
+import { expect, test } from '@jest/globals';
+import { giftOf } from './balance.js';
+
+const units = (free: number | null, waiting = 0, confirmed_per_second = 0) => ({
+  ...{ product_id: 'sneaker', status: 'open' as const, total: 100, held: 0, redeemed: 0, burned: 0 },
+  ...{ free, waiting, confirmed_per_second },
+});
+
+test.each([
+  ['half of the free units go to more users who wait', units(100), units(0, 400), 50],
+  ['not more than users wait', units(100), units(0, 7), 7],
+  ['the last unit', units(1), units(0, 1), 1],
+  ['none to a region with enough units', units(100), units(50, 0, 4), 0],
+  ['what another region sells in ten seconds', units(100), units(10, 0, 4), 30],
+  ['none of what this region sells in ten seconds', units(40, 0, 4), units(0, 100), 0],
+  ['half of what is beyond', units(60, 0, 4), units(0, 100), 10],
+  ['none while users wait here', units(5, 3), units(0, 100), 0],
+  ['none of an unlimited stock', units(null), units(0, 9), 0],
+  ['none to an unlimited stock', units(9), units(null, 9), 0],
+  ['none of a paused campaign', { ...units(9), status: 'paused' as const }, units(0, 9), 0],
+  ['none to a closed campaign', units(9), { ...units(0, 9), status: 'closed' as const }, 0],
+])('a region gives %s', (_, own, theirs, gift) => {
+  expect(giftOf(own, theirs, 10)).toBe(gift);
+});
