@@ -9,6 +9,7 @@ import type { Database } from '../shared/postgres/pool.js';
 import { failOverRegion, joinRegion, type RegionState, readRegionState } from '../shared/postgres/region-state.js';
 import { RegionTransfers } from '../shared/postgres/region-transfers.js';
 import { connectDatabase, runCommand, type Terminal } from './command.js';
+import { callRegion } from './region-call.js';
 
 const USAGE = `usage: npm run regions                         shows this region, whether the others can be called, and open transfers
        npm run regions -- join                 makes this installation the region that REGION names, once
@@ -123,18 +124,11 @@ class Regions {
   /** Asks the APIs of the other regions which epoch they know for this one. */
   #askOthers(): Promise<Other[]> {
     return Promise.all(
-      this.config.peers.map(async ({ name, url }): Promise<Other> => {
+      this.config.peers.map(async ({ name }): Promise<Other> => {
         try {
-          const response = await fetch(`${url}/regions/beat`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json', 'doorbuster-region-key': this.config.keys[0]?.secret ?? '' },
-            // A very high number, because the campaigns are not needed.
-            body: JSON.stringify({ region: this.config.own, layout: '', epochs: {}, campaigns_after: 2 ** 31 - 1 }),
-            signal: AbortSignal.timeout(ASK_MS),
-          });
-          if (response.status !== 200) return failed(name, `it replied with ${response.status}`);
-          const { data } = (await response.json()) as { data: BeatReply };
-          const { serves, epochs, reached = [] } = data;
+          // A very high number, because the campaigns are not needed.
+          const beat = { region: this.config.own, layout: '', epochs: {}, campaigns_after: 2 ** 31 - 1 };
+          const { serves, epochs, reached = [] } = await callRegion<BeatReply>(this.config, name, 'beat', beat);
           return { name, known: epochs[this.config.own] ?? 0, serves, reached, problem: null };
         } catch (error) {
           return failed(name, error instanceof Error ? error.message : String(error));

@@ -8,6 +8,7 @@ import { lineCard } from './line-card.js';
 import type { CampaignNow, Overview } from './overview.js';
 import { paymentsCard, reportedPaymentsCard } from './payments-card.js';
 import { recordsCard } from './records-card.js';
+import { regionsCard } from './regions-card.js';
 import { stockBar } from './stock-bar.js';
 import { FACTS, type Terms } from './term-fields.js';
 import { versionsCard } from './versions-card.js';
@@ -51,6 +52,7 @@ export function campaignView(product: string, changed: () => void): View {
   const history = historyCard(path);
   const line = lineCard();
   const codes = codesCard(path);
+  const regions = regionsCard(path);
   const payments = paymentsCard(path);
   const terms = card('Terms', { class: 'terms' });
   let shownTerms = '';
@@ -80,7 +82,7 @@ export function campaignView(product: string, changed: () => void): View {
     el(
       'div',
       { class: 'columns' },
-      el('div', {}, line.root, codes.root),
+      el('div', {}, line.root, regions.root, codes.root),
       el('div', {}, payments.root, reportedPaymentsCard(product), terms, versions.root, recordsCard(path)),
     ),
   );
@@ -113,6 +115,7 @@ export function campaignView(product: string, changed: () => void): View {
       charts[3].add(atMs, [now.journal_backlog]);
       line.show(now);
       codes.root.hidden = one.type === 'shared';
+      regions.show(now.terms?.regions);
       if (now.terms) {
         const texts = warningsOf(
           { ...now.terms, status: one.status, total_limit: one.total },
@@ -136,6 +139,7 @@ export function campaignView(product: string, changed: () => void): View {
     close() {
       for (const chart of charts) chart.close();
       codes.close();
+      regions.close();
       history.close();
       payments.close();
     },

@@ -69,10 +69,11 @@ const OF_COMMANDS: Record<string, readonly string[]> = {
   'commands/command-shards': [],
   'commands/audit': [],
   'commands/backup': ['commands/command-shards', 'commands/ledger', 'commands/reconcile/report'],
-  'commands/ledger': ['commands/command-shards'],
+  'commands/ledger': ['commands/command-shards', 'commands/region-call'],
   'commands/partitions': ['commands/command-shards'],
   'commands/reconcile': ['commands/command-shards', 'commands/ledger'],
-  'commands/regions': [],
+  'commands/region-call': [],
+  'commands/regions': ['commands/region-call'],
   // A worker that recovers shards on request.
   'commands/reshard': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
   'commands/restore': ['commands/backup', 'commands/reconcile'],

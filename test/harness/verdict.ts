@@ -32,10 +32,10 @@ export async function ledger(env: NodeJS.ProcessEnv, product: string): Promise<L
 }
 
 /** Runs the ledger as an operator would. */
-export function ledgerCommand(env: NodeJS.ProcessEnv, product: string): Promise<Ledger> {
+export function ledgerCommand(env: NodeJS.ProcessEnv, product: string, ...options: string[]): Promise<Ledger> {
   return new Promise((resolve) => {
     const main = join(projectRoot(), 'dist/commands/ledger.js');
-    execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
+    execFile(process.execPath, [main, product, ...options], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
       const code = error ? Number(error.code) : 0;
       resolve({ code, verdict: stdout ? JSON.parse(stdout) : { stderr }, stderr });
     });
