@@ -37,7 +37,7 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
           'Every process enforces it as soon as it receives the notification. A banned user, device or network gets 403 ' +
           '`blocked` with `until` for tokens, checkout and coupons. Existing reservations can still be read, paid and released.',
         body: banBody,
-        bodyExample: { kind: 'network', subject: '203.0.113.0/24', reason: 'resellers', until: '2026-11-28T00:00:00Z' },
+        bodyExample: { kind: 'network', subject: '203.0.113.0/24', reason: 'resellers', until: '2099-01-01T00:00:00Z' },
         answers: { 201: { description: 'The ban or allowance is in force.', data: banData } },
         errors: [...READ_ERRORS, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
       },

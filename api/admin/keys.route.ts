@@ -34,7 +34,7 @@ export function keyRoutes({ desk, apiKeys, log }: KeyRouteDeps): Route[] {
           'Every process accepts it within about two seconds. Only a hash of the secret is stored. Keys of ADMIN_API_KEYS and ' +
           'SERVICE_API_KEYS are independent of these.',
         body: keyBody,
-        bodyExample: { name: 'payments-2026', kind: 'service', expires_at: '2027-12-01T00:00:00Z' },
+        bodyExample: { name: 'payments-2026', kind: 'service', expires_at: '2099-01-01T00:00:00Z' },
         answers: {
           201: {
             description: 'Created, with its secret, which is not shown again.',
@@ -42,7 +42,7 @@ export function keyRoutes({ desk, apiKeys, log }: KeyRouteDeps): Route[] {
             example: {
               ...{ id: '01a1fc6c-1111-7c3a-8f00-5a4c3b2a1900', name: 'payments-2026', kind: 'service', role: null },
               secret: 'dbk_mVwQ0sYF2n4o8u5Jk2n8QmVw1xY3zA7bCdEfGhIjKlM',
-              ...{ created_at: '2026-11-20T09:00:00.000Z', created_by: 'anna', expires_at: '2027-12-01T00:00:00.000Z' },
+              ...{ created_at: '2026-11-20T09:00:00.000Z', created_by: 'anna', expires_at: '2099-01-01T00:00:00.000Z' },
               ...{ revoked_at: null, revoked_by: null, last_used_at: null },
             },
           },
