@@ -14,6 +14,9 @@ const notification = z.object({
   transaction_status: z.string().max(64),
   fraud_status: z.string().optional(),
   custom_field1: z.string().optional(),
+  /** Of a refund: all that was refunded until now, and each refund. */
+  refund_amount: z.string().max(32).optional(),
+  refunds: z.array(z.unknown()).max(1_000).optional(),
 });
 
 /** Status of a transaction → what it means for a reservation. Others have no effect. */
@@ -59,16 +62,22 @@ function eventOf(it: z.infer<typeof notification>): PaymentEvent | null {
   const isSafe = it.fraud_status === undefined || it.fraud_status === 'accept';
   if (kind === 'succeeded' && (it.status_code !== '200' || !isSafe)) return null;
   return {
-    id: `${it.transaction_id} ${it.transaction_status} ${it.gross_amount}`,
+    // One transaction may be refunded in several parts, each with a notification.
+    id: [it.transaction_id, it.transaction_status, it.gross_amount, ...refundOf(it)].join(' '),
     kind,
     reservation: reservationIn({ reservation_id: it.custom_field1, order_id: it.order_id }),
     paymentRef: it.transaction_id,
     partial: it.transaction_status === 'partial_refund',
-    money: moneyOf(it.gross_amount, it.currency),
+    money: moneyOf(kind === 'refunded' ? (it.refund_amount ?? it.gross_amount) : it.gross_amount, it.currency),
   };
 }
 
-/** The gross amount, `49000.00`, in minor units. */
+/** What differs between the refunds of a transaction. */
+function refundOf({ refund_amount, refunds }: z.infer<typeof notification>): string[] {
+  return [...(refund_amount === undefined ? [] : [refund_amount]), ...(refunds ? [String(refunds.length)] : [])];
+}
+
+/** An amount, `49000.00`, in minor units. */
 function moneyOf(text: string, currency: string): Money | null {
   if (!/^\d{1,12}(?:\.\d{1,2})?$/.test(text) || !/^[A-Z]{3}$/.test(currency)) return null;
   return moneyIn(Math.round(Number(text) * 10 ** minorDigits(currency)), currency);

@@ -1,4 +1,5 @@
 import type Stripe from 'stripe';
+import { z } from 'zod';
 import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
 import {
   headerOf,
@@ -8,6 +9,9 @@ import {
   type PaymentProvider,
   reservationIn,
 } from './provider.js';
+
+const id = z.string().regex(/^[^\0]{1,255}$/);
+const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.object({ id }) }) });
 
 /**
  * Webhooks of Stripe. The shop puts `reservation_id` (or `order_id`) into `metadata` of the Checkout Session and of its
@@ -23,12 +27,16 @@ export function stripeProvider(secrets: readonly string[]): PaymentProvider {
       // Loaded with the first webhook, because most installations have none.
       const { default: StripeLibrary } = await import('stripe');
       for (const secret of secrets) {
+        let event: Stripe.Event;
         try {
-          return eventOf(StripeLibrary.webhooks.constructEvent(body, signature, secret));
+          event = StripeLibrary.webhooks.constructEvent(body, signature, secret);
         } catch (error) {
           if (error instanceof SyntaxError) throw new InvalidWebhook('The body is not JSON.');
-          if (!(error instanceof StripeLibrary.errors.StripeSignatureVerificationError)) throw error;
+          // For some headers the library throws other errors than those of its own.
+          continue;
         }
+        if (!genuine.safeParse(event).success) throw new InvalidWebhook('The body is not an event of Stripe.');
+        return eventOf(event);
       }
       throw new InvalidSignature('The signature is not valid for this body, or too old.');
     },
