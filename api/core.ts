@@ -63,6 +63,8 @@ export type Core = {
   sales: Sales;
   /** For claims in divided campaigns. */
   bucketClaims: BucketClaims;
+  /** Names the current histories of all shards: what Postgres has given may be given again in later ones. */
+  generation: () => string;
   directory: CampaignDirectory;
   queues: JobQueues;
   /** The state of the queues, read once a second at most. */
@@ -135,6 +137,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     () => Math.max(...memories.map(({ headroom }) => headroom.usedShare)),
     'max',
   );
+  const generation = () => all.map(({ gate }) => gate.generation).join();
   const shards = new Shards(all, map);
   const sales = new Sales(
     all.map(({ sale }) => sale),
@@ -150,7 +153,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
     ...{ name, config, log, metrics, tracing, life, shards, database, reads, replica, openPool, sales },
     clock: shards.home.clock,
-    directory: new CampaignDirectory(sales, () => all.map(({ gate }) => gate.generation).join()),
+    ...{ generation, directory: new CampaignDirectory(sales, generation) },
   };
 }
 
@@ -194,7 +197,7 @@ function openReplicaReads(
 
 function createSale(
   { config, metrics, recalls }: Pick<Core, 'config' | 'metrics'> & { recalls: Reads },
-  { clock, scripts, promises }: Shard,
+  { index, clock, scripts, promises }: Shard,
   memory: MemoryGuard,
 ): SaleStore {
   const { idempotencyTtlMs, waitReplicas } = config;
@@ -213,7 +216,7 @@ function createSale(
       waitReplicas,
     },
     promises,
-    new ArchiveRecall(new ArchivedPeople(recalls), new CampaignArchive(scripts), () => clock.nowMs(), {
+    new ArchiveRecall(new ArchivedPeople(recalls), index, new CampaignArchive(scripts), () => clock.nowMs(), {
       ...LIMITS,
       idempotencyTtlMs,
     }),

@@ -46,6 +46,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     freshMs: core.replica ? LIMITS.termsFreshOfReplicaMs : LIMITS.termsFreshMs,
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
+    generation: core.generation,
     onLookup: (from) => lookups[from].inc(),
   });
   const termsNotifications = new TermsNotifications(shards.home.commands, shards.home.subscriber);
@@ -82,7 +83,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     acknowledgements,
     terms,
     termsNotifications,
-    codeTexts: new CodeTexts(new CodesTable(database), reads),
+    codeTexts: new CodeTexts(new CodesTable(database), reads, core.generation),
     payLinks: new PayLinks(policies, terms, config.payLinkKeys),
   };
 }

@@ -9,11 +9,19 @@ const BLOCK = 1_000;
 /** Maximum number of cached blocks, about 60 KB each. */
 const BLOCKS = 500;
 
-/** Resolves code numbers to codes. A number never changes its code, so codes are cached in blocks. */
+/**
+ * Resolves code numbers to codes. A number never changes its code within the histories of Redis, so codes are cached in
+ * blocks.
+ */
 export class CodeTexts {
   readonly #blocks: LRUCache<string, Map<number, Code>>;
 
-  constructor(codes: CodesTable, reads: Reads) {
+  /** @param generation names the current histories of all shards */
+  constructor(
+    codes: CodesTable,
+    reads: Reads,
+    readonly generation: () => string,
+  ) {
     this.#blocks = new LRUCache<string, Map<number, Code>>({
       max: BLOCKS,
       fetchMethod: (key, known) => {
@@ -29,7 +37,7 @@ export class CodeTexts {
    * Returns the code with a number; null = Postgres is unavailable. The code stays promised and can be read later.
    */
   async textOf(campaignNo: number, codeNo: number): Promise<Code | null> {
-    const key = `${campaignNo}/${Math.floor(codeNo / BLOCK)}`;
+    const key = `${campaignNo}/${Math.floor(codeNo / BLOCK)}/${this.generation()}`;
     try {
       const known = (await this.#blocks.fetch(key))?.get(codeNo);
       if (known) return known;

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
+import { ofHistory } from '../../shared/sale/of-history.js';
 
 /** Source of terms that are not cached. */
 export type TermsSource = {
@@ -18,6 +19,8 @@ export type TermsCacheOptions = {
   patienceMs: number;
   /** A monotonic clock, milliseconds. */
   nowMs: () => number;
+  /** As of `ofHistory`: a version keeps its terms only within a history. */
+  generation: () => string;
   /** Called for each lookup, with where the terms were. */
   onLookup?: (from: 'memory' | 'postgres') => void;
 };
@@ -26,12 +29,14 @@ type Reading = { terms: TermsVersion | null; readAtMs: number };
 
 /**
  * Caches the terms of campaigns in one process, so that checking or redeeming a code costs no round trip to Postgres
- * and a sale continues without Postgres. A version never changes, so it is never read twice.
+ * and a sale continues without Postgres. A version never changes within a history of Redis, so it is not read
+ * twice.
  */
 export class TermsCache {
   readonly #current: LRUCache<ProductId, Reading>;
   readonly #versions: LRUCache<string, TermsVersion>;
   readonly #reading = new Map<string, Promise<TermsVersion | null>>();
+  readonly #history: () => string;
   /** Counts calls of `forget`. */
   #forgotten = 0;
 
@@ -41,6 +46,10 @@ export class TermsCache {
   ) {
     this.#current = new LRUCache({ max: options.capacity });
     this.#versions = new LRUCache({ max: options.capacity });
+    this.#history = ofHistory(options.generation, () => {
+      this.forgetAll();
+      this.#versions.clear();
+    });
   }
 
   /**
@@ -50,6 +59,7 @@ export class TermsCache {
    */
   async current(product: ProductId): Promise<TermsVersion | null> {
     const { nowMs, freshMs, patienceMs, onLookup } = this.options;
+    this.#history();
     const known = this.#current.get(product);
     const isFresh = known !== undefined && nowMs() - known.readAtMs < freshMs;
     onLookup?.(isFresh ? 'memory' : 'postgres');
@@ -73,8 +83,9 @@ export class TermsCache {
   }
 
   async #readCurrent(product: ProductId): Promise<TermsVersion | null> {
-    const before = this.#forgotten;
+    const [before, history] = [this.#forgotten, this.#history()];
     const terms = await this.source.current(product);
+    if (this.#history() !== history) return terms;
     // Terms that were read before a change was announced are returned to the waiting calls, but not cached.
     if (before === this.#forgotten) this.#current.set(product, { terms, readAtMs: this.options.nowMs() });
     if (terms) this.#versions.set(keyOf(product, terms.version), terms);
@@ -87,13 +98,13 @@ export class TermsCache {
    * @throws EngineUnavailable if Postgres is unavailable and the version is not cached
    */
   async version(product: ProductId, version: number): Promise<TermsVersion | null> {
-    const key = keyOf(product, version);
+    const [key, history] = [keyOf(product, version), this.#history()];
     const known = this.#versions.get(key);
     this.options.onLookup?.(known ? 'memory' : 'postgres');
     if (known) return known;
     return this.#once(key, async () => {
       const terms = await this.source.ofProduct(product, version);
-      if (terms) this.#versions.set(key, terms);
+      if (terms && this.#history() === history) this.#versions.set(key, terms);
       return terms;
     });
   }

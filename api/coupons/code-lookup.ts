@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Code } from '../../shared/domain/codes.js';
 import type { Reads } from '../../shared/postgres/circuit-breaker.js';
 import type { CodesTable, FoundCode } from '../../shared/postgres/codes.js';
+import { ofHistory } from '../../shared/sale/of-history.js';
 
 /** Maximum number of codes per statement. */
 const BATCH = 500;
@@ -17,7 +18,11 @@ export class CodeLookup {
   readonly #found = new LRUCache<Code, FoundCode>({ max: REMEMBERED });
   readonly #loader: DataLoader<Code, FoundCode | null>;
 
-  constructor(codes: CodesTable, reads: Reads) {
+  readonly #history: () => string;
+
+  /** @param generation as of `ofHistory`: an issued code keeps its number only within a history */
+  constructor(codes: CodesTable, reads: Reads, generation: () => string) {
+    this.#history = ofHistory(generation, () => this.#found.clear());
     this.#loader = new DataLoader(
       async (asked) => {
         const found = new Map(await codes.find(asked, reads));
@@ -35,10 +40,11 @@ export class CodeLookup {
    * @throws EngineUnavailable if it is not cached and Postgres is unavailable
    */
   async find(code: Code): Promise<FoundCode | null> {
+    const history = this.#history();
     const known = this.#found.get(code);
     if (known) return known;
     const found = await this.#loader.load(code);
-    if (found) this.#found.set(code, found);
+    if (found && this.#history() === history) this.#found.set(code, found);
     return found;
   }
 }

@@ -110,7 +110,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 }
 
 function createCodeResolver(
-  { log, metrics, life, shards, database, reads, openPool, directory }: Core,
+  { log, metrics, life, shards, database, reads, openPool, directory, generation }: Core,
   terms: Claims['terms'],
   isOfOther: (code: Code, user: UserId) => boolean,
 ): CodeResolver {
@@ -122,5 +122,5 @@ function createCodeResolver(
   const codes = new CodesTable(database);
   const patterns = new CodePatterns(codes, log);
   life.add('code patterns', patterns);
-  return new CodeResolver(filter, new CodeLookup(codes, reads), directory, terms, patterns, isOfOther);
+  return new CodeResolver(filter, new CodeLookup(codes, reads, generation), directory, terms, patterns, isOfOther);
 }

@@ -1,4 +1,5 @@
 import type { CampaignNo, ProductId } from '../domain/ids.js';
+import { ofHistory } from './of-history.js';
 import type { Sales } from './sales.js';
 
 /**
@@ -7,14 +8,15 @@ import type { Sales } from './sales.js';
  */
 export class CampaignDirectory {
   readonly #products = new Map<number, ProductId>();
+  readonly #history: () => string;
 
-  #generation = '';
-
+  /** @param generation as of `ofHistory` */
   constructor(
     readonly sales: Pick<Sales, 'productOf'>,
-    /** Names the current histories of all shards. */
-    readonly generation: () => string,
-  ) {}
+    generation: () => string,
+  ) {
+    this.#history = ofHistory(generation, () => this.#products.clear());
+  }
 
   /**
    * Reads unknown numbers from Redis each time: the campaign may be new, and a look-up costs no more than the call that
@@ -22,16 +24,12 @@ export class CampaignDirectory {
    * @returns null when no campaign has this number. @throws EngineUnavailable
    */
   async productOf(no: CampaignNo): Promise<ProductId | null> {
-    const generation = this.generation();
-    if (generation !== this.#generation) {
-      this.#products.clear();
-      this.#generation = generation;
-    }
+    const history = this.#history();
     const known = this.#products.get(no);
     if (known) return known;
     const product = await this.sales.productOf(no);
     // A history that has begun meanwhile may have another campaign with this number.
-    if (product && this.generation() === generation) this.#products.set(no, product);
+    if (product && this.#history() === history) this.#products.set(no, product);
     return product;
   }
 }

@@ -184,16 +184,17 @@ describe('what a process remembers', () => {
     }
   }
   const remember = (options: Partial<Pick<TermsCacheOptions, 'capacity' | 'patienceMs' | 'onLookup'>> = {}) => {
-    const clock = { nowMs: 0 };
+    const [clock, history] = [{ nowMs: 0 }, { name: '1' }];
     const source = new Watched(database);
     const known = new TermsCache(source, {
       capacity: 10,
       freshMs: 1_000,
       patienceMs: 20_000,
       nowMs: () => clock.nowMs,
+      generation: () => history.name,
       ...options,
     });
-    return { clock, source, known };
+    return { clock, history, source, known };
   };
 
   test('reports where the terms were', async () => {
@@ -229,6 +230,18 @@ describe('what a process remembers', () => {
     expect([await read(1), source.asked]).toEqual(['one', 1]);
     expect([await read(2), await read(2), source.asked]).toEqual(['two', 'two', 2]);
     expect([await read(3), source.asked]).toEqual([undefined, 3]);
+  });
+
+  test('is asked for again in a later history of Redis, because its number may have been given again', async () => {
+    const campaign = await create({ name: 'one' });
+    const { history, source, known } = remember();
+    const read = async () => [
+      (await known.current(campaign.productId))?.name,
+      (await known.version(campaign.productId, 1))?.name,
+    ];
+    expect([await read(), source.asked]).toEqual([['one', 'one'], 1]);
+    history.name = '2';
+    expect([await read(), source.asked]).toEqual([['one', 'one'], 2]);
   });
 
   test('is good while Postgres is away; what is not known is not guessed', async () => {

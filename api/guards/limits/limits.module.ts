@@ -23,7 +23,7 @@ export type Limits = {
   perAddress: (name: string, perMinute: number) => CampaignLimit;
 };
 
-export function limitsModule({ config, log, metrics, life, shards, reads }: Core): Limits {
+export function limitsModule({ config, log, metrics, life, shards, reads, generation }: Core): Limits {
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
   // With several shards, the one that counts a caller may be away while the campaign is served.
   const insured = shards.all.length > 1;
@@ -57,11 +57,9 @@ export function limitsModule({ config, log, metrics, life, shards, reads }: Core
   );
 
   const { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress } = config;
-  const policies = new PolicyCache(new CampaignPolicies(reads), LIMITS.policiesEveryMs, log, {
-    validatePerMinutePerUser,
-    redeemPerMinutePerUser,
-    redeemPerMinutePerAddress,
-  });
+  const defaults = { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress };
+  const source = new CampaignPolicies(reads);
+  const policies = new PolicyCache(source, LIMITS.policiesEveryMs, log, defaults, generation);
   life.add('policies of campaigns', policies);
   return {
     loadShedder,

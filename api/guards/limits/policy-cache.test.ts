@@ -29,9 +29,11 @@ function startBook() {
     of: async () => next,
   };
   let next: CampaignPolicy | null = null;
-  const book = new PolicyCache(source, 60_000, {} as Log, DEFAULTS);
+  const history = { name: '1' };
+  const book = new PolicyCache(source, 60_000, {} as Log, DEFAULTS, () => history.name);
   return {
     book,
+    history,
     /** Starts a full read. @returns a function that ends it with these policies */
     begin: () => {
       const reading = book.refreshAll();
@@ -59,6 +61,14 @@ test('a full read does not undo a change that was notified meanwhile', async () 
   expect(book.of(product).version).toBe(2);
   await begin()([policy('sale', 3)]);
   expect([book.of(product).risk, book.of('fresh').product]).toEqual(['observe', '']);
+});
+
+test('after a set-back of the engines, a full read counts although its versions are lower', async () => {
+  const { book, begin, history } = startBook();
+  await begin()([policy('sale', 7, { risk: 'enforce' })]);
+  history.name = '2';
+  await begin()([policy('sale', 1)]);
+  expect([book.of(product).version, book.of(product).risk]).toEqual([1, 'observe']);
 });
 
 test('guesses get the policy of the strictest campaign', async () => {

@@ -37,6 +37,8 @@ export class PolicyCache {
   #enforcing: readonly string[] = [];
   /** Number of single changes, and the number of each campaign's latest change since the last full read. */
   #changes = 0;
+  /** Of the last full read. */
+  #generation = '';
   readonly #changedAt = new Map<string, number>();
 
   constructor(
@@ -44,6 +46,8 @@ export class PolicyCache {
     readonly everyMs: number,
     readonly log: Log,
     readonly defaults: PolicyDefaults,
+    /** Names the current histories of all shards: after a set-back of the engines, versions are given again. */
+    readonly generation: () => string,
   ) {
     this.#ofUniform = strictestOf([], defaults);
   }
@@ -98,15 +102,17 @@ export class PolicyCache {
 
   async refreshAll(): Promise<void> {
     const begun = this.#changes;
+    const generation = this.generation();
     const live = await this.source.live();
     const policies = new Map(live.map((policy) => [policy.product, policy]));
     // A policy that was read singly in the meantime may be newer, or missing from the full read.
-    for (const [product, known] of this.#policies) {
+    for (const [product, known] of generation === this.#generation ? this.#policies : []) {
       const read = policies.get(product);
       if (read ? read.version < known.version : (this.#changedAt.get(product) ?? 0) > begun)
         policies.set(product, known);
     }
     this.#policies = policies;
+    this.#generation = generation;
     this.#changedAt.clear();
     this.#derive();
   }
