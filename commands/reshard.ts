@@ -119,9 +119,10 @@ class Resharding {
     const [taken, given] = [this.outages[from.index], this.outages[to.index]] as [PlannedOutages, PlannedOutages];
     await moveCampaign(campaign, {
       processId: this.core.name,
-      shards: this.installed,
+      shards: this.core.shards.map.count,
       seen: () => this.core.shards.map.latest,
       from: {
+        index: from.index,
         giveAway: (one, steps) => taken.giveAway(one, steps),
         histories: from.histories,
         aliveMs: () => from.watch.aliveMs,

@@ -76,10 +76,22 @@ export async function lockShards(client: Queryable, shards: number, seen = 0): P
     throw new EngineUnavailable('postgres', `this installation has ${found.shards} shards, and ${shards} are set here`);
 }
 
-/** Records that a campaign is in another shard from now on. @returns the version that every process must know */
-export async function moveCampaign(client: Queryable, product: ProductId, shard: number): Promise<number> {
-  await client.query('update campaigns set shard = $2 where product_id = $1', [product, shard]);
-  return raiseMapVersion(client);
+/**
+ * Records that a campaign is in another shard from now on. The caller holds `lockShards`.
+ * @param from its shard until now, and the one that its product has by the number of shards; null = it is new
+ * @returns the version that every process must know; null = it is in another shard than `from`
+ */
+export async function moveCampaign(
+  client: Queryable,
+  product: ProductId,
+  to: number,
+  from: { shard: number; usual: number } | null = null,
+): Promise<number | null> {
+  const { rowCount } = await client.query(
+    'update campaigns set shard = $2 where product_id = $1 and ($3::int is null or coalesce(shard, $4::int) = $3)',
+    [product, to, from?.shard ?? null, from?.usual ?? null],
+  );
+  return rowCount === 0 ? null : raiseMapVersion(client);
 }
 
 /**

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { CampaignPlacement } from '../../api/admin/campaign-placement.js';
 import type { ProductId } from '../../shared/domain/ids.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { readSharding } from '../../shared/postgres/installation.js';
 import { ShardMap } from '../../shared/shards/shard-map.js';
 import { changeShards } from '../../worker/reshard/change-shards.js';
+import { moveCampaign } from '../../worker/reshard/move-campaign.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 import { until } from '../harness/until.js';
@@ -107,4 +109,39 @@ test('the number of shards does not change when a campaign was created meanwhile
   const refusal = await changing.catch(String);
   expect(refusal).toContain(`${created[0]} is divided into 8 buckets, and each needs a shard of its own`);
   expect(await readSharding(database)).toMatchObject({ shards: 16, left: null });
+});
+
+test('of two moves of a campaign the one that comes too late changes nothing', async () => {
+  const product = await create();
+  map.replace(await readSharding(database));
+  const home = map.shardOf(product, 0);
+  const [first, second] = [(home + 1) % 16, (home + 2) % 16];
+  const arrived: number[] = [];
+  const move = (from: number, to: number) =>
+    moveCampaign({ productId: product } as StoredCampaign, {
+      processId: 'reshard',
+      shards: 16,
+      seen: () => map.latest,
+      from: {
+        index: from,
+        // The shard gives it away in the transaction that records the move.
+        giveAway: async (_, { record, arrive }) => {
+          await database.transaction(record);
+          await arrive();
+        },
+        histories: { allKnowMap: async () => true },
+        aliveMs: () => 1_000,
+      },
+      to: { index: to, refill: async () => void arrived.push(to) },
+      keepInRedis: async () => {},
+      say: () => {},
+    });
+  await move(home, first);
+  const { version } = await readSharding(database);
+  // It has begun before, so it takes the campaign for one of its first shard.
+  await expect(move(home, second)).rejects.toThrow('another command has moved it meanwhile; nothing was changed');
+  const after = await readSharding(database);
+  expect([after.version, after.moved.get(product)]).toEqual([version, first]);
+  await move(first, home);
+  expect(arrived).toEqual([first, home]);
 });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { type ShardCount, shardOfProduct } from '../../shared/domain/shards.js';
+import { EngineUnavailable, Refused } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { lockShards, moveCampaign as recordMove } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
@@ -15,10 +16,11 @@ type Steps = Record<'arrive' | 'learned', () => Promise<void>> & { record: (clie
 export type MoveDeps = {
   processId: string;
   /** The number of shards. */
-  shards: number;
+  shards: ShardCount;
   /** The latest version of the map that this process or Redis knows. */
   seen: () => number;
   from: {
+    index: number;
     giveAway: (campaign: StoredCampaign, steps: Steps) => Promise<void>;
     histories: Pick<JournalHistories, 'allKnowMap'>;
     aliveMs: () => number;
@@ -46,7 +48,10 @@ export async function moveCampaign(
     record: async (client) => {
       say('its old shard is out of service, and Postgres has everything');
       await lockShards(client, shards, seen());
-      version = await recordMove(client, productId, to.index);
+      const of = { shard: from.index, usual: shardOfProduct(productId, shards) };
+      const recorded = await recordMove(client, productId, to.index, of);
+      if (recorded === null) throw new Refused('another command has moved it meanwhile; nothing was changed');
+      version = recorded;
     },
     arrive: async () => {
       await refilled(to, campaign);
