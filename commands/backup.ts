@@ -7,9 +7,9 @@ import { connectDatabase, engineUrls, runCommand } from './command.js';
 
 const USAGE = `usage: npm run backup -- <folder>
 
-Writes all tables of Postgres, as they are at one moment, into a new folder: a compressed file for each table, and manifest.json
+Writes all tables of Postgres, as they are at one moment, into a new or empty folder: a compressed file for each table, and manifest.json
 with their checksums. The service goes on meanwhile. The files have personal data and codes; only their owner may read them.
-An interrupted backup leaves <folder>.partial, which the next one with the same name replaces.
+An interrupted backup leaves <folder>/.partial, which the next one to the same folder replaces.
 
 Redis is not copied. Postgres has everything but the last promises, less than a second of them, and Redis is filled from it.
 Restore: npm run restore -- <folder>. More: docs/runbook.md, "Backup and restore".

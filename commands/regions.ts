@@ -9,7 +9,7 @@ import type { Database } from '../shared/postgres/pool.js';
 import { failOverRegion, joinRegion, type RegionState, readRegionState } from '../shared/postgres/region-state.js';
 import { RegionTransfers } from '../shared/postgres/region-transfers.js';
 import { connectDatabase, runCommand, type Terminal } from './command.js';
-import { callRegion } from './region-call.js';
+import { callRegion } from './command-regions.js';
 
 const USAGE = `usage: npm run regions                         shows this region, whether the others can be called, and open transfers
        npm run regions -- join                 makes this installation the region that REGION names, once
@@ -93,10 +93,11 @@ class Regions {
       throw new Refused(
         `${own} answers at ${places.join(' and at ')}. Stop the lost installation and its load balancer, then repeat.`,
       );
-    const next = Math.max(epoch ?? 0, learnt.get(own) ?? 0, ...others.map(({ known }) => known)) + 1;
-    await this.database.transaction(async (client) => {
-      await failOverRegion(client, own, next);
-      await audit(client, 'region.failover', { region: own, epoch: next });
+    const highest = Math.max(epoch ?? 0, learnt.get(own) ?? 0, ...others.map(({ known }) => known));
+    const next = await this.database.transaction(async (client) => {
+      const epoch = await failOverRegion(client, own, highest);
+      await audit(client, 'region.failover', { region: own, epoch });
+      return epoch;
     });
     this.print(`${own} has epoch ${next} now, and this installation owns it.`);
     this.print('Promises that were not in the restored database are lost.');

@@ -28,6 +28,9 @@ Exit code 0 when nothing is lost or drifted, 1 when it refused or something is, 
 name the engines; without them those of \`npm start\`.
 `;
 
+const UNTIL_WRITTEN =
+  'Postgres was restored, but nothing was taken from Redis; repeat: npm run reconcile -- --after-restore';
+
 /** `choice`: undefined = there is none, as long as Redis has no data. */
 type Options = { folder: string; replace: boolean; choice: RedisChoice | undefined };
 
@@ -100,8 +103,9 @@ async function finish(
   terminal: Terminal,
 ): Promise<number> {
   const { print } = terminal;
+  const { count } = (await redis.shards()).map;
   // Running processes may have a later map of campaigns than the backup, which Redis does not prove any more.
-  if (redis.shards.map.count > 1 && (!redis.hasData || choice === 'discard')) await raiseMapVersion(redis.database);
+  if (count > 1 && (!redis.hasData || choice === 'discard')) await raiseMapVersion(redis.database);
   if (!redis.hasData) {
     print('Redis is empty: a worker fills it from Postgres when it runs.');
   } else if (choice === 'discard') {
@@ -109,11 +113,15 @@ async function finish(
     print('Redis was emptied: a worker fills it from Postgres, as a new history.');
   } else {
     print('What happened after the backup is taken from Redis:\n');
-    return repairAfterRestore(urls, { dryRun: false }, terminal);
+    return repairAfterRestore(urls, { dryRun: false, untilWritten: UNTIL_WRITTEN }, terminal);
   }
-  if (!(await redis.waitUntilFilled(print))) {
-    print('No worker runs. Start one, then compare: npm run ledger -- <product_id>');
-    return 0;
-  }
-  return redis.judge(print);
+  const unfilled = await redis.waitUntilFilled(print);
+  if (unfilled === null) return redis.judge(print);
+  if (unfilled.workers === 'none') print('No worker runs. Start one, then compare: npm run ledger -- <product_id>');
+  else
+    print(
+      `The backup has ${unfilled.shards} shards, and the workers run with SHARDS=${unfilled.theirs}. Restart APIs and workers ` +
+        `with SHARDS=${unfilled.shards}; they fill Redis. Then compare: npm run ledger -- <product_id>`,
+    );
+  return 0;
 }

@@ -5,6 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
 import { Refused } from '../../shared/errors/faults.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import { keepEpoch, readRegionState } from '../../shared/postgres/region-state.js';
 import type { Manifest } from './manifest.js';
 import { quoted, readTables } from './tables.js';
 
@@ -49,6 +50,7 @@ export async function restoreDatabase(
     ];
     if (differing.length > 0) throw new Refused(`the database has other tables: ${differing.join(', ')}`);
     await lockTables(client, names);
+    const { region, epoch } = await readRegionState(client);
     await switchTriggers(client, 'disable');
     await client.query(`truncate ${names.map(quoted).join(', ')}`);
     for (const table of manifest.tables) {
@@ -59,6 +61,8 @@ export async function restoreDatabase(
       if (last === null) await client.query(`alter sequence ${quoted(name)} restart`);
       else await client.query('select setval($1::regclass, $2)', [quoted(name), last]);
     }
+    // The other regions know the epoch, so with an earlier one this installation would not own its region.
+    if (region !== null) await keepEpoch(client, region, epoch ?? 0);
     await switchTriggers(client, 'enable');
   });
 }

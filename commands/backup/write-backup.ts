@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
-import { createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -18,8 +27,8 @@ export type WrittenTable = Manifest['tables'][number];
 type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
 
 /**
- * Writes all tables as they are at one moment into a new folder. The service goes on meanwhile. An unfinished backup is
- * in a folder beside it (`<folder>.partial`), which the next one removes.
+ * Writes all tables as they are at one moment into a new or empty folder. The service goes on meanwhile. An unfinished
+ * backup is in a folder in it (`.partial`), which the next one removes.
  * @param report called after each table
  * @throws Refused when the folder has files already, another backup writes it, or the database has no schema
  */
@@ -36,8 +45,10 @@ export async function writeBackup(
   );
 }
 
+/** The folder of an unfinished backup, in that of the backup. */
+const PARTIAL = '.partial';
 /** Codes of errors of files, which the pool would take for errors of its connection. */
-const FILE_ERRORS = /^E(ACCES|DQUOT|EXIST|FBIG|IO|ISDIR|MFILE|NOENT|NOSPC|NOTDIR|PERM|ROFS)$/;
+const FILE_ERRORS = /^E(ACCES|BUSY|DQUOT|EXIST|FBIG|IO|ISDIR|MFILE|NOENT|NOSPC|NOTDIR|PERM|ROFS)$/;
 
 async function writeFiles(
   client: Client,
@@ -45,6 +56,8 @@ async function writeFiles(
   serviceVersion: string,
   report: (table: WrittenTable) => void,
 ): Promise<Manifest> {
+  // Waits for a restore that runs. What it has emptied would be empty for a transaction that began before its end.
+  await readFormat(client);
   // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
   await client.query('commit; begin transaction isolation level repeatable read, read only');
   await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
@@ -52,12 +65,12 @@ async function writeFiles(
   if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
   if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
   await requireAlone(client, folder);
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new Refused(`${folder} is not empty`);
-  const draft = join(dirname(folder), `${basename(folder)}.partial`);
+  const draft = join(folder, PARTIAL);
+  if (existsSync(folder) && readdirSync(folder).some((name) => name !== PARTIAL))
+    throw new Refused(`${folder} is not empty`);
   rmSync(draft, { recursive: true, force: true });
-  mkdirSync(dirname(folder), { recursive: true });
   // Rows have names, addresses and codes of people.
-  mkdirSync(draft, { mode: 0o700 });
+  mkdirSync(draft, { mode: 0o700, recursive: true });
   const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
     'select shard, last_id from journal_cursor',
   );
@@ -76,9 +89,11 @@ async function writeFiles(
     tables,
   };
   writeFileSync(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-  await toDisk([...tables.map(({ file }) => file), MANIFEST].map((name) => join(draft, name)));
-  if (existsSync(folder)) rmSync(folder, { recursive: true });
-  renameSync(draft, folder);
+  // The manifest last, because a folder that has it is a backup.
+  const names = [...tables.map(({ file }) => file), MANIFEST];
+  await toDisk(names.map((name) => join(draft, name)));
+  for (const name of names) renameSync(join(draft, name), join(folder, name));
+  rmdirSync(draft);
   return manifest;
 }
 

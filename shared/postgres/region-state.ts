@@ -71,10 +71,28 @@ export async function joinRegion(
   return 0;
 }
 
-/** Makes this installation the owner of its region under a new epoch. */
-export async function failOverRegion(client: Queryable, region: RegionName, epoch: number): Promise<void> {
-  await client.query('update installation set region_epoch = $1', [epoch]);
+/**
+ * Makes this installation the owner of its region under a new epoch. It is the time in milliseconds, so of two
+ * replacements that were restored from one backup the later one owns the region.
+ * @param above the new epoch is also higher than this one
+ */
+export async function failOverRegion(client: Queryable, region: RegionName, above: number): Promise<number> {
+  const { rows } = await client.query<{ region_epoch: string }>(
+    `update installation set region_epoch =
+       greatest($1::bigint + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint) returning region_epoch`,
+    [above],
+  );
+  const epoch = Number(rows[0]?.region_epoch);
   await learnEpochs(client, new Map([[region, epoch]]));
+  return epoch;
+}
+
+/** Raises the epoch of an installation to the one that it had in its region before a restore. */
+export async function keepEpoch(client: Queryable, region: RegionName, epoch: number): Promise<void> {
+  await client.query('update installation set region_epoch = greatest(region_epoch, $2) where region = $1', [
+    region,
+    epoch,
+  ]);
 }
 
 /** Campaigns with higher numbers, by number. A campaign is never removed, and keeps its number, code and regions. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
-import { Operator } from '../harness/clients.js';
+import { Operator, send } from '../harness/clients.js';
 import { createTestDatabase, startTestServer } from '../harness/engines.js';
 import { runProgram } from '../harness/programs.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
@@ -49,6 +49,12 @@ async function contentsOf(sql: pg.Client): Promise<Record<string, string>> {
 const sell = async (product: string, count: number) =>
   (await checkoutInTurn(gatherShoppers(service.url, product, count))).map(({ status }) => status);
 
+const redeem = (code: string) =>
+  send(`${service.url}/coupons/redeem`, {
+    method: 'POST',
+    json: { code, user_id: 'user-of-a-code', order_id: `order-${randomUUID()}`, idempotency_key: randomUUID() },
+  });
+
 async function allPersisted(product: string): Promise<void> {
   await until('all is in Postgres', async () => (await operator.stats(product)).journal_backlog === 0);
 }
@@ -61,7 +67,7 @@ test('a backup has what an empty database and an empty Redis need', async () => 
   const written = await run('backup', [backup]);
   expect([written.status, written.stderr]).toEqual([0, '']);
   expect(written.stdout).toMatch(/ {3}7 rows .* redemptions\n(?:.|\n)*Backup of [\d.]+ kB written to /);
-  expect(existsSync(`${backup}.partial`)).toBe(false);
+  expect(existsSync(join(backup, '.partial'))).toBe(false);
   expect([statSync(backup).mode & 0o777, statSync(join(backup, 'redemptions.copy.gz')).mode & 0o777]).toEqual([
     0o700, 0o600,
   ]);
@@ -116,6 +122,9 @@ test('a restore that discards Redis goes back to the moment of the backup, or is
   const backup = join(folder, 'discarded');
   expect((await run('backup', [backup])).status).toBe(0);
   await sell(product, 4);
+  const gone = `GONE${randomUUID().slice(0, 8).toUpperCase()}`;
+  await operator.openCampaign({ code: gone, total_limit: 5 });
+  expect((await redeem(gone)).status).toBe(201);
   await allPersisted(product);
   const restored = await run('restore', [backup, '--replace', '--redis', 'discard']);
   if (ON_CLUSTER) {
@@ -128,6 +137,11 @@ test('a restore that discards Redis goes back to the moment of the backup, or is
   await until('the API serves again', async () => (await fetch(`${service.url}/readyz`)).status === 200);
   expect(await operator.stats(product)).toMatchObject({ total: 20, free: 17, held: 3, drift: 0 });
   expect(await sell(product, 1)).toEqual([200]);
+  // The next campaign gets the number of the one that is gone.
+  const code = `NEXT${randomUUID().slice(0, 8).toUpperCase()}`;
+  await operator.openCampaign({ code, total_limit: 5 });
+  expect(await redeem(gone)).toMatchObject({ status: 404, body: { code: 'code_not_found' } });
+  expect((await redeem(code)).data.code).toBe(code);
   await allPersisted(product);
   expect((await ledger(service.env, product)).verdict).toMatchObject({ confirmed: 4, persisted: 4, lost: 0, drift: 0 });
 });
@@ -164,11 +178,16 @@ test('a folder with files is not written to, one without a manifest is not read,
   expect([refused.status, refused.stderr]).toEqual([1, `no backup was written: ${used} is not empty\n`]);
   const none = await run('restore', [used]);
   expect([none.status, none.stderr]).toEqual([1, expect.stringContaining('so it is not a finished backup')]);
+  // The name of another backup, and not an unfinished one of `again`.
+  const other = join(folder, 'again.partial');
+  mkdirSync(other);
+  writeFileSync(join(other, 'manifest.json'), '{}');
   const again = join(folder, 'again');
-  mkdirSync(`${again}.partial`);
-  writeFileSync(join(`${again}.partial`, 'campaigns.copy.gz'), 'half');
+  mkdirSync(join(again, '.partial'), { recursive: true });
+  writeFileSync(join(again, '.partial', 'campaigns.copy.gz'), 'half');
   expect((await run('backup', [again])).status).toBe(0);
-  expect([existsSync(`${again}.partial`), existsSync(join(again, 'manifest.json'))]).toEqual([false, true]);
+  expect([existsSync(join(again, '.partial')), existsSync(join(again, 'manifest.json'))]).toEqual([false, true]);
+  expect(existsSync(join(other, 'manifest.json'))).toBe(true);
 });
 
 test('a second backup into a folder is refused while the first one runs, and a signal ends the backup', async () => {
@@ -204,6 +223,38 @@ test('a second backup into a folder is refused while the first one runs, and a s
   await sql.query('rollback');
   expect((await first).status).toBe(0);
   expect((await run('restore', [twice])).stdout).toContain('its files are whole');
+});
+
+test('a backup waits for a restore that runs', async () => {
+  const { client: sql } = service.database;
+  const [{ rows: format }, met] = [await sql.query('select * from installation'), join(folder, 'met')];
+  await sql.query('begin; lock table installation in access exclusive mode');
+  const running = run('backup', [met]);
+  await until('it waits for the restore', async () => {
+    await sql.query('select pg_stat_clear_snapshot()');
+    const { rows } = await sql.query(
+      `select 1 from pg_stat_activity where datname = current_database() and application_name = 'doorbuster-backup'
+         and wait_event = 'relation'`,
+    );
+    return rows.length > 0;
+  });
+  await sql.query('create temporary table kept on commit drop as select * from installation');
+  await sql.query('truncate installation; insert into installation select * from kept; commit');
+  const { status, stderr } = await running;
+  expect([status, stderr]).toEqual([0, '']);
+  expect((await sql.query('select * from installation')).rows).toEqual(format);
+});
+
+test('a restore keeps the owner epoch that a region has got since the backup', async () => {
+  const { client: sql } = service.database;
+  const backup = join(folder, 'of-a-region');
+  await sql.query("update installation set region = 'us', region_epoch = 1");
+  expect((await run('backup', [backup])).status).toBe(0);
+  await sql.query('update installation set region_epoch = 5');
+  expect((await run('restore', [backup, '--replace', '--redis', 'keep'])).status).toBe(0);
+  const { rows } = await sql.query('select region, region_epoch from installation');
+  expect(rows).toEqual([{ region: 'us', region_epoch: '5' }]);
+  await sql.query('update installation set region = null, region_epoch = null');
 });
 
 test('an error of a file is not reported as one of Postgres', async () => {

@@ -25,6 +25,14 @@ async function reshard(args: readonly string[]): Promise<number> {
   return code;
 }
 
+/** Runs another command of operators. */
+async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const main = [join(projectRoot(), 'scripts/command.mjs'), command, ...args];
+  const child = spawn(process.execPath, main, { env: { ...stage.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { code: code as number, stdout, stderr };
+}
+
 /** Repeats the command where it was stopped because an engine was away for a moment, as it says. */
 const untilResharded = (args: readonly string[]) =>
   until(`${args.join(' ')} is done`, async () => (await reshard(args)) === 0);
@@ -214,4 +222,34 @@ it('keeps a process with another number of shards out of service, and says why',
       'SHARDS is 2, but this installation has 16. Set it to 16, or run: npm run reshard -- --to 2',
     );
   });
+});
+
+it('a restore into an empty database sees that Redis has data, whatever number of shards it has', async () => {
+  const backup = join(stage.folder, 'backup');
+  expect((await run('backup', [backup])).code).toBe(0);
+  await stage.query('create database empty');
+  const DATABASE_URL = stage.env.DATABASE_URL?.replace(/[^/]+$/, 'empty');
+  const { code, stderr } = await run('restore', [backup], { DATABASE_URL });
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^nothing was restored: Redis has the sale up to now/)]);
+});
+
+it('a restore of a backup with another number of shards says which one the processes need', async () => {
+  const backup = join(stage.folder, 'backup-of-16');
+  expect((await run('backup', [backup])).code).toBe(0);
+  const manifest = await stage.query<{ shards: number }>('select shards from installation');
+  expect(manifest).toEqual([{ shards: 16 }]);
+  for (const process of [...stage.workers, ...stage.apis]) await process.stop();
+  expect(await reshard(['--to', '32'])).toBe(0);
+  await stage.startWorker({ ...stage.env, SHARDS: '32' });
+  await until('the worker serves 32 shards', async () => {
+    const [row] = await stage.query<{ n: number }>(
+      "select count(*)::int as n from journal_processes where kind = 'worker' and seen_at > now() - interval '5 seconds'",
+    );
+    return row?.n === 32;
+  });
+  const { code, stdout } = await run('restore', [backup, '--replace', '--redis', 'discard']);
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringContaining('The backup has 16 shards, and the workers run with SHARDS=32. Restart'),
+  ]);
 });
