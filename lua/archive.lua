@@ -29,7 +29,8 @@ if not c then return no_campaign(epoch_key) end
 if c.status ~= 'closed' then return { 'not_closed' } end
 local known = redis.call('HMGET', campaign_key, 'closed_at', 'recalled_at', 'forgotten')
 local closed_at, recalled_at, forgotten = tonumber(known[1] or 0), tonumber(known[2] or 0), known[3] or ''
-if c.archived and recalled_at == 0 then return { 'unchanged', forgotten } end
+-- `lost` must stay, so that no user is recalled (shared/sale/recall.ts).
+if c.archived == 'lost' or (c.archived and recalled_at == 0) then return { 'unchanged', forgotten } end
 if c.held > 0 or redis.call('ZCARD', deadlines_key) > 0 then return { 'held' } end
 local now = now_ms()
 -- A clock that went back must not delay the archive by more than the pause itself.

@@ -138,7 +138,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
 function createSaleStores(
   { idempotencyTtlMs, journalLimitEntries }: Config,
   database: Database,
-  { commands, scripts, clock, promises }: Shard,
+  { index, commands, scripts, clock, promises }: Shard,
 ): Pick<WorkerShard, 'sale' | 'filler'> {
   const limits = {
     idempotencyTtlMs,
@@ -149,10 +149,16 @@ function createSaleStores(
     oneTimeTokenMs: LIMITS.oneTimeTokenMs,
     waitReplicas: 0,
   };
-  const recall = new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {
-    ...LIMITS,
-    idempotencyTtlMs,
-  });
+  const recall = new ArchiveRecall(
+    new ArchivedPeople(database),
+    index,
+    new CampaignArchive(scripts),
+    () => clock.nowMs(),
+    {
+      ...LIMITS,
+      idempotencyTtlMs,
+    },
+  );
   return {
     sale: new SaleStore(scripts, limits, promises, recall),
     filler: new SaleStore(new ScriptRunner(commands, join(projectRoot(), 'lua')), limits),

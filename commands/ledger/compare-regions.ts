@@ -12,8 +12,8 @@ import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionRow, RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { type RegionTransfer, RegionTransfers } from '../../shared/postgres/region-transfers.js';
 import { connectDatabase } from '../command.js';
+import { callRegion } from '../command-regions.js';
 import { CommandShards } from '../command-shards.js';
-import { callRegion } from '../region-call.js';
 import { ledgerDeps } from './ledger-deps.js';
 import { compareTransfers, type Side, type TransferSums } from './region-transfers.js';
 

@@ -15,6 +15,7 @@ import type { CommandShards } from '../command-shards.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
 import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
+import { isLost } from './need.js';
 import { OutOfService, RedisBehind } from './refusals.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
 import { restoreTogether } from './restore.js';
@@ -27,7 +28,9 @@ const STANDSTILL_MS = 2_000;
 const COMPARED_AT_ONCE = 5;
 const LUA = join(projectRoot(), 'lua');
 
-type Options = { dryRun: boolean };
+/** `untilWritten`: what is printed before the reason if it fails before anything was written. */
+type Options = { dryRun: boolean; untilWritten?: string };
+const NOTHING_WRITTEN = 'nothing was written';
 /** `isWritten`: Postgres has what these shards have. */
 type Outcome = { code: number; isWritten: boolean; hasCreated: boolean };
 
@@ -41,7 +44,7 @@ export async function repairAfterRestore(
   options: Options,
   terminal: Terminal,
 ): Promise<number> {
-  terminal.failed = 'nothing was written';
+  terminal.failed = options.untilWritten ?? NOTHING_WRITTEN;
   const database = connectDatabase('reconcile', databaseUrl, STATEMENT_MS);
   let shards: CommandShards | null = null;
   try {
@@ -134,11 +137,14 @@ class Repair {
   async #shards(group: readonly number[], stream: EventStream): Promise<Outcome> {
     const { dryRun } = this.options;
     const { shards, database, numbers, terminal } = this;
-    terminal.failed = 'nothing was written';
+    terminal.failed = this.options.untilWritten ?? NOTHING_WRITTEN;
     const parts = [];
     for (const index of group) parts.push({ ...(await shards.open(index)), stream, database });
     const bucketsOf = (product: ProductId) => shards.map.bucketsOf(product);
-    const found = await restoreTogether(parts, { dryRun, settleMs: STANDSTILL_MS, bucketsOf, numbers });
+    const onWriting = () => {
+      terminal.failed = 'a part was written; repeat the command';
+    };
+    const found = await restoreTogether(parts, { dryRun, settleMs: STANDSTILL_MS, bucketsOf, numbers, onWriting });
     terminal.failed = 'the ledger could not be compared; repeat the command';
     for (const [i, findings] of found.entries()) {
       if (shards.map.count > 1) terminal.print(`shard ${group[i]}`);
@@ -153,7 +159,7 @@ class Repair {
   async #judge(found: readonly Findings[]): Promise<number> {
     const table = new CampaignsTable(this.database);
     const compared = found.flatMap(({ campaigns }) =>
-      campaigns.flatMap(({ product, archived, archivedUnits }) => (archived && archivedUnits === 0 ? [] : [product])),
+      campaigns.flatMap(({ product, archived, archivedLoss }) => (archived && !isLost(archivedLoss) ? [] : [product])),
     );
     const products = [...new Set(compared)] as ProductId[];
     let code = 0;

@@ -12,8 +12,11 @@ export type CampaignFindings = {
   /** Whether Redis also has the details: name, discount, audience and so on. */
   hasDetails: boolean;
   codes: { redis: number; postgres: number } | null;
-  /** Units by which the counters of an archived campaign differ. Redis does not have its reservations. */
-  archivedUnits: number;
+  /**
+   * Of an archived campaign, whose reservations Redis does not have: the units by which the counters differ, and the
+   * reservations that Postgres lacks.
+   */
+  archivedLoss: { units: number; reservations: number };
   missing: { reservations: number; units: number };
   /** `reserved → redeemed` → how many. */
   changed: Record<string, number>;

@@ -7,6 +7,8 @@ import type { BucketRow } from './restored-buckets.js';
 /** The changes that the campaign's own row needs. */
 export type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
 
+const NO_LOSS = { units: 0, reservations: 0 };
+
 export const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
 
 /** The findings about a campaign whose reservations and places have not been compared. */
@@ -17,7 +19,7 @@ export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Ne
     unknown: row === null,
     archived: copy.archived,
     hasDetails: copy.details !== null,
-    archivedUnits: 0,
+    archivedLoss: NO_LOSS,
     missing: { reservations: 0, units: 0 },
     changed: {},
     places: { missing: 0, ended: 0 },
@@ -26,8 +28,6 @@ export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Ne
     conflict: row && row.product !== copy.product ? row.product : null,
   };
 }
-
-type Counters = { held: number; redeemed: number; burned: number };
 
 /** The findings about one bucket. What the divided campaign itself needs is found for all of its buckets together. */
 export function findingsOfBucket(
@@ -42,14 +42,18 @@ export function findingsOfBucket(
     bucket: copy.part?.bucket ?? 0,
     unknown: false,
     total: hasTotal ? { redis: copy.total, postgres: bucket.total } : null,
-    archivedUnits: bucket && !found.conflict ? archivedUnits(copy, bucket) : 0,
   };
 }
 
-export function archivedUnits(copy: CampaignCopy, row: Counters): number {
-  if (!copy.archived) return 0;
-  const units = ({ held, redeemed, burned }: Counters) => [held, redeemed, burned];
-  return units(copy).reduce((sum, n, i) => sum + Math.abs(n - (units(row)[i] ?? 0)), 0);
+/** Whether reservations are lost that neither side has. */
+export const isLost = ({ units, reservations }: CampaignFindings['archivedLoss']): boolean => units + reservations > 0;
+
+/** @param row null = Postgres does not have the campaign, so it lacks all of its reservations */
+export function archivedLoss(copy: CampaignCopy, row: CampaignRow | null): CampaignFindings['archivedLoss'] {
+  if (!copy.archived) return NO_LOSS;
+  const states = ['held', 'redeemed', 'burned'] as const;
+  const units = states.reduce((sum, state) => sum + Math.abs(copy[state] - (row?.[state] ?? 0)), 0);
+  return { units, reservations: Math.max(0, copy.promised - (row?.reservations ?? 0)) };
 }
 
 export function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {

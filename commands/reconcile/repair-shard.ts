@@ -15,10 +15,12 @@ import type { Epoch } from '../../shared/redis/epoch.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
+import { keys } from '../../shared/redis/keys.js';
+import { LOST } from '../../shared/sale/recall.js';
 import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import type { CampaignFindings } from './findings.js';
-import { archivedUnits, count, findingsOf, findingsOfBucket, needOf } from './need.js';
+import { archivedLoss, count, findingsOf, findingsOfBucket, isLost, needOf } from './need.js';
 import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
 import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
@@ -148,8 +150,8 @@ export class ShardRepair {
       const row = campaigns.find(({ no }) => no === copy.no) ?? null;
       const bucket = buckets.find(({ no, bucket }) => no === copy.no && bucket === copy.part?.bucket) ?? null;
       const found = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row, needOf(copy, row));
-      const findings =
-        copy.part || !row || found.conflict ? found : { ...found, archivedUnits: archivedUnits(copy, row) };
+      // A divided campaign is never archived.
+      const findings = copy.part || found.conflict ? found : { ...found, archivedLoss: archivedLoss(copy, row) };
       return { copy, row, findings, counts: before.get(copy.product) ?? noCounts(), isOver: row?.status === 'closed' };
     });
   }
@@ -236,7 +238,9 @@ export class ShardRepair {
 
   /** Notifies the processes that wait for the commit, and trims the journal, as a worker does after each batch. */
   async announce(): Promise<void> {
-    const { journal } = this.deps;
+    const { journal, redis } = this.deps;
+    for (const { copy, findings } of this.#parts)
+      if (isLost(findings.archivedLoss)) await redis.hset(keys.campaign(copy.product), 'archived', LOST);
     await journal.announcePersisted(this.found.position);
     await journal.trim(this.found.position);
   }

@@ -1,5 +1,6 @@
 import { isClean, type Verdict } from '../../shared/contracts/verdict.js';
 import type { CampaignFindings, Findings } from './findings.js';
+import { isLost } from './need.js';
 
 /** The report that the command prints: what Postgres lacks, or lacked before the repair. */
 export function reportOf(findings: Findings, dryRun: boolean): string[] {
@@ -35,7 +36,7 @@ export function verdictLine(verdict: Verdict): string {
 }
 
 function linesOf(campaign: CampaignFindings): string[] {
-  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, erased, archivedUnits } =
+  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, erased, archivedLoss } =
     campaign;
   const { bucket, transfers } = campaign;
   const lines = [`campaign ${campaign.product}${bucket === undefined ? '' : `, bucket ${bucket}`}`];
@@ -54,7 +55,8 @@ function linesOf(campaign: CampaignFindings): string[] {
     if (!hasDetails) add('  check name, discount, time zone, audience and other rules: Redis does not have them');
   }
   if (codes) {
-    add(`codes: ${codes.redis} were issued, ${codes.postgres} are in Postgres; the texts of the others are lost`);
+    add(`codes: ${codes.redis} were issued, ${codes.postgres} are in Postgres; the texts of the others are lost, and`);
+    add('  which of them were used: issue new codes, since the same ones would be accepted again');
   }
   if (missing.reservations > 0) {
     add(`reservations missing in Postgres: ${missing.reservations} (${missing.units} units)`);
@@ -68,8 +70,10 @@ function linesOf(campaign: CampaignFindings): string[] {
     add(`transfers to other buckets missing in Postgres: ${transfers.left} (${transfers.units} units)`);
   }
   if (transfers && transfers.arrived > 0) add(`transfers that have arrived: ${transfers.arrived}`);
-  if (archivedUnits > 0) {
-    add(`archived: the counters differ by ${archivedUnits} units; the reservations are no longer in Redis`);
+  if (isLost(archivedLoss)) {
+    const { units, reservations } = archivedLoss;
+    add(`archived: Postgres lacks ${reservations} reservations, and the counters differ by ${units} units;`);
+    add('  Redis no longer has them: compare with the payments (docs/runbook.md, "Backup and restore")');
   }
   if (erased > 0) add(`reservations of users who were erased since: ${erased}; they have their pseudonyms again`);
   if (leftAlone > 0) add(`left alone: ${leftAlone} rows that Redis does not have, or has in an earlier state`);

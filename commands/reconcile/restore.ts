@@ -23,6 +23,8 @@ export type RestoreOptions = {
   bucketsOf?: (product: ProductId) => number;
   /** Numbers of the campaigns that any shard has, also others than these. */
   numbers?: ReadonlySet<number>;
+  /** Called before the first row is written. */
+  onWriting?: () => void;
 };
 
 /**
@@ -71,13 +73,14 @@ class Together {
 
   async run(): Promise<Findings[]> {
     const { repairs, deps, options } = this;
-    const { dryRun } = options;
+    const { dryRun, onWriting } = options;
     await this.#raisePositions();
     await this.#locked(async (client, positions) => {
       const rows = await rowsOf(client);
       for (const [i, repair] of repairs.entries())
         repair.compare(await repair.campaignsAt(positions[i] as string), rows);
     });
+    if (!dryRun) onWriting?.();
     const renumbered = dryRun ? null : await this.#continueEvents();
     for (const repair of repairs) await repair.writeEnds();
     const divided = await this.#writeHeads();

@@ -2,7 +2,7 @@ import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { deriveUsers } from '../image/derive.js';
 import type { ArchivedPeople, ArchivedPerson, PersonOf } from '../postgres/archived-people.js';
 import type { CampaignArchive } from '../sale/campaign-archive.js';
-import type { Recall } from '../sale/recall.js';
+import { assertCovered, type Recall } from '../sale/recall.js';
 import { GroupedReads } from './grouped-reads.js';
 
 export type RecallLimits = {
@@ -16,9 +16,12 @@ export type RecallLimits = {
 export class ArchiveRecall implements Recall {
   readonly #people: GroupedReads<PersonOf, ArchivedPerson>;
   readonly #users: GroupedReads<string, string | null>;
+  readonly #committed: GroupedReads<number, string>;
 
   constructor(
-    people: Pick<ArchivedPeople, 'read' | 'usersOf'>,
+    people: Pick<ArchivedPeople, 'read' | 'usersOf' | 'committed'>,
+    /** The shard that has the campaigns. */
+    readonly shard: number,
     readonly archive: CampaignArchive,
     /** The current time by the clock of Redis. */
     readonly nowMs: () => number,
@@ -27,6 +30,10 @@ export class ArchiveRecall implements Recall {
     const grouped = { group: limits.recallGroup, waiting: limits.recallsWaiting };
     this.#people = new GroupedReads((asked) => people.read(asked), grouped);
     this.#users = new GroupedReads((asked) => people.usersOf(asked), grouped);
+    this.#committed = new GroupedReads(
+      async ({ length }) => Array(length).fill(await people.committed(shard)),
+      grouped,
+    );
   }
 
   async answer(product: ProductId, user: UserId, key: IdempotencyKey): Promise<boolean> {
@@ -48,6 +55,7 @@ export class ArchiveRecall implements Recall {
   }
 
   async person(product: ProductId, user: UserId, pass: string): Promise<boolean> {
+    await this.#assertKnown(pass);
     const { reservations, tickets } = await this.#people.ask({ product, user });
     // Only closed campaigns are archived.
     const derived = deriveUsers([{ user, reservations, tickets }], { closed: true });
@@ -60,7 +68,13 @@ export class ArchiveRecall implements Recall {
   }
 
   async reservation(product: ProductId, reservation: string, pass: string): Promise<boolean> {
+    await this.#assertKnown(pass);
     const user = await this.#users.ask(reservation);
     return user !== null && this.person(product, user as UserId, pass);
+  }
+
+  /** @throws EngineUnavailable when Postgres lacks records from before the pass */
+  #assertKnown(pass: string): Promise<void> {
+    return assertCovered(pass, () => this.#committed.ask(this.shard));
   }
 }

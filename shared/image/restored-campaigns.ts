@@ -19,6 +19,8 @@ export type CampaignRow = {
   held: number;
   redeemed: number;
   burned: number;
+  /** Number of its reservations, in every state. */
+  reservations: number;
 };
 
 /** The terms of a campaign that Redis has too. */
@@ -45,7 +47,7 @@ export class RestoredCampaigns {
     const { rows } = await this.client.query<CampaignRow>(
       `select campaign_id as id, no, product_id as product, status, total_limit::float8 as total, terms_version as version,
          coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes,
-         held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned
+         held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned, reservations::float8 as reservations
        from campaigns c order by no`,
     );
     return rows;

@@ -76,6 +76,13 @@ export class ArchivedPeople {
     return reservations.map((id) => users.get(id) ?? null);
   }
 
+  /** Id of the last journal entry of a shard that this database has. */
+  async committed(shard: number): Promise<string> {
+    const sql = 'select last_id from journal_cursor where shard = $1';
+    const { rows } = await this.database.query<{ last_id: string }>(sql, [shard]);
+    return rows[0]?.last_id ?? '0-0';
+  }
+
   async #rows<Row extends object>(
     asked: readonly PersonOf[],
     select: string,

@@ -1,5 +1,6 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import { compareJournalIds } from '../redis/journal-ids.js';
 import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
@@ -17,6 +18,28 @@ export type Recall = {
 
 /** Reply of a script that misses records. */
 export type Missed = { kind: 'archived'; pass: string; presenceMs?: number };
+
+/**
+ * The pass of an archived campaign whose records are not all in Postgres, because it was set back. No user is recalled
+ * until an operator decides that the rows of Postgres count (POST …/reconcile).
+ */
+export const LOST = 'lost';
+
+/** In the name of a pass (lua/archive.lua); that of a restored campaign has none. */
+const JOURNAL_ID = /^\d+-\d+(?=@)/;
+
+/**
+ * Checks that Postgres has all records of an archived campaign.
+ * @param pass name of the pass that archived it
+ * @param committed reads the id of the last journal entry that Postgres has
+ * @throws EngineUnavailable when Postgres was set back since, or a replica is behind
+ */
+export async function assertCovered(pass: string, committed: () => Promise<string>): Promise<void> {
+  if (pass === LOST) throw new EngineUnavailable('postgres', 'it has lost records of this archived campaign');
+  const [last] = JOURNAL_ID.exec(pass) ?? [];
+  if (last !== undefined && compareJournalIds(await committed(), last) < 0)
+    throw new EngineUnavailable('postgres', 'it lacks entries from before the campaign was archived');
+}
 
 /** The archiver may run concurrently, but at most once per call. */
 const TRIES = 3;

@@ -41,6 +41,8 @@ export type CampaignCopy = {
   waiting: number;
   /** Whether only Postgres has its reservations. */
   archived: boolean;
+  /** Of an archived campaign: how many reservations were made. */
+  promised: number;
 };
 
 /** The fields of a user's record about the line. */
@@ -208,6 +210,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     burned: number('burned'),
     waiting: number('waiting'),
     archived: hash.archived !== undefined,
+    promised: number('promised'),
   };
 }
 

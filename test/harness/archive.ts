@@ -20,7 +20,7 @@ export const AT_ONCE: ArchiveLimits = {
   forgetBatch: 500,
 };
 
-type PeopleReader = Pick<ArchivedPeople, 'read' | 'usersOf'>;
+type PeopleReader = Pick<ArchivedPeople, 'read' | 'usersOf' | 'committed'>;
 
 /** The worker's archive, called directly, and the sale as those meet it who come back. */
 export class TestArchive {
@@ -44,7 +44,7 @@ export class TestArchive {
 
   recallWith(people: PeopleReader, idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs): ArchiveRecall {
     const limits = { recallGroup: 500, recallsWaiting: 10_000, recalledAnswerMs: 10_000, idempotencyTtlMs };
-    return new ArchiveRecall(people, this.archive, () => Date.now(), limits);
+    return new ArchiveRecall(people, 0, this.archive, () => Date.now(), limits);
   }
 
   worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveDeps> = {}): ArchiveClosed {

@@ -175,7 +175,7 @@ test('reconcile --after-restore brings back a restock, sales, payments and place
     terms: null,
     hasDetails: true,
     codes: null,
-    archivedUnits: 0,
+    archivedLoss: { units: 0, reservations: 0 },
     missing: { reservations: 4, units: 4 },
     changed: { 'reserved → redeemed': 1 },
     places: { missing: 3, ended: 0 },

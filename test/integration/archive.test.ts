@@ -326,6 +326,7 @@ test('a crowd of latecomers is looked up in groups, one at a time', async () => 
   const groups: number[] = [];
   let [reading, most] = [0, 0];
   const counting = {
+    committed: () => archive.people.committed(0),
     usersOf: (ids: readonly string[]) => archive.people.usersOf(ids),
     read: async (asked: Parameters<typeof archive.people.read>[0]) => {
       groups.push(asked.length);
@@ -352,7 +353,7 @@ test('without Postgres a late request gets Retry-After instead of campaign_ended
   await campaign.confirm(paid);
   await archive.closeAndArchive(campaign);
   const away = () => Promise.reject(new EngineUnavailable('postgres', 'away'));
-  const late = campaign.through(archive.storeWith({ read: away, usersOf: away }));
+  const late = campaign.through(archive.storeWith({ read: away, usersOf: away, committed: away }));
   for (const call of [
     () => late.checkout('bob'),
     () => late.standing('ann'),

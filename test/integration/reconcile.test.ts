@@ -344,3 +344,22 @@ test('the ledger says when it cannot compare', async () => {
   const away = { ...service.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' };
   expect((await ledgerCommand(away, 'no-such-product')).code).toBe(2);
 });
+
+test('an archived campaign goes on with the rows that are left in Postgres, when an operator asks for that', async () => {
+  const { product, ids } = await threeHeld();
+  for (const id of ids) await payments.confirm(id);
+  await operator.call('POST', `/admin/campaigns/${product}/close`);
+  await settled();
+  await redis.hset(key(product, 'campaign'), 'closed_at', 1);
+  await until('it is archived', async () => (await redis.hget(key(product, 'campaign'), 'archived')) !== null);
+  await postgres.query('delete from redemptions where redemption_id = $1', [ids[0]]);
+  await redis.hset(key(product, 'campaign'), 'archived', 'lost');
+  expect((await payments.refund(ids[1])).status).toBe(503);
+
+  const result = await reconcile(product);
+  expect(result).toMatchObject({ ...CLEAN, before: { lost: 1 }, repaired: { written: 0, refilled: true } });
+  expect((await payments.refund(ids[1])).data.status).toBe('refunded');
+  expect(await payments.refund(ids[0])).toMatchObject({ status: 404 });
+  await settled();
+  expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
+});

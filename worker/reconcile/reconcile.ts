@@ -2,7 +2,7 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { isMissingPlace, lacksRestock } from '../../shared/image/compare.js';
-import { compareCampaign, headsDiffer, type ImageDeps } from '../../shared/image/compare-campaign.js';
+import { archivedOf, compareCampaign, headsDiffer, type ImageDeps } from '../../shared/image/compare-campaign.js';
 import { Uncovered } from '../../shared/image/journal-tail.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -31,6 +31,9 @@ export type ReconcileDeps = ImageDeps &
  * are repaired by filling the campaign from Postgres. During that, all requests get 503 for a moment, so only an
  * operator asks for it (`refill`).
  *
+ * The records of an archived campaign are in Postgres alone. If some were lost there, the operator's call decides that
+ * those that are left count, and Redis is filled with them.
+ *
  * After Postgres was set back, neither is safe. If it lacks a restock, it has no room for reservations. If it lacks a
  * promise, filling Redis from Postgres would remove the promise. Both are left to the command
  * `npm run reconcile -- --after-restore`, which writes the data of Redis in the right order.
@@ -46,7 +49,10 @@ export async function reconcileCampaign(
   let after = written > 0 ? await compareAgain(deps, campaign) : before;
   let refilled = false;
   const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
-  if (options.refill && after.drift > 0 && !lacksPromise) {
+  // Of an archived campaign Redis has no promise that filling it could remove.
+  const isArchived = (await archivedOf(deps, campaign)).every((one) => one !== null);
+  const mayRefill = isArchived && !setBack ? after.lost + after.drift > 0 : after.drift > 0 && !lacksPromise;
+  if (options.refill && mayRefill) {
     await deps.refill(campaign, `reconciliation of ${campaign.productId}`);
     refilled = true;
     after = await compareAgain(deps, campaign);
