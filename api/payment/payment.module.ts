@@ -75,7 +75,7 @@ function providersOf(
   nowMs: () => number,
 ): PaymentProvider[] {
   return [
-    ...(stripeSecrets.length > 0 ? [stripeProvider(stripeSecrets)] : []),
+    ...(stripeSecrets.length > 0 ? [stripeProvider(stripeSecrets, nowMs)] : []),
     ...(webhookSecrets.length > 0 ? [signedWebhookProvider(webhookSecrets, nowMs)] : []),
     ...(midtransKey === null ? [] : [midtransProvider(midtransKey)]),
   ];

@@ -10,6 +10,8 @@ import {
   reservationIn,
 } from './provider.js';
 
+/** As the library has it, which compares with the clock of the process otherwise. */
+const TOLERANCE_SECONDS = 300;
 const id = z.string().regex(/^[^\0]{1,255}$/);
 const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.object({ id }) }) });
 
@@ -17,8 +19,9 @@ const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.obje
  * Webhooks of Stripe. The shop puts `reservation_id` (or `order_id`) into `metadata` of the Checkout Session and of its
  * PaymentIntent, which a charge takes over. The reference of a payment is the id of its PaymentIntent in every event.
  * @param secrets of the endpoint; several while the secret is rotated
+ * @param nowMs by which the age of a webhook is known
  */
-export function stripeProvider(secrets: readonly string[]): PaymentProvider {
+export function stripeProvider(secrets: readonly string[], nowMs: () => number): PaymentProvider {
   return {
     name: 'stripe',
     async read(body, headers) {
@@ -29,7 +32,7 @@ export function stripeProvider(secrets: readonly string[]): PaymentProvider {
       for (const secret of secrets) {
         let event: Stripe.Event;
         try {
-          event = StripeLibrary.webhooks.constructEvent(body, signature, secret);
+          event = StripeLibrary.webhooks.constructEvent(body, signature, secret, TOLERANCE_SECONDS, undefined, nowMs());
         } catch (error) {
           if (error instanceof SyntaxError) throw new InvalidWebhook('The body is not JSON.');
           // For some headers the library throws other errors than those of its own.
