@@ -2,9 +2,9 @@ import { expect, test } from '@jest/globals';
 import { linkText, unitsTexts } from './region-words.js';
 
 test('the numbers of a region are shown, or dashes while they are not known', () => {
-  const units = { total: null, free: null, held: 1_200, redeemed: 3, waiting: 0 };
-  expect(unitsTexts(units)).toEqual(['unlimited', 'unlimited', '1,200', '3', '0']);
-  expect(unitsTexts(null)).toEqual(['–', '–', '–', '–', '–']);
+  const units = { free: null, held: 1_200, redeemed: 3, waiting: 0 };
+  expect(unitsTexts(units)).toEqual(['unlimited', '1,200', '3', '0']);
+  expect(unitsTexts(null)).toEqual(['–', '–', '–', '–']);
 });
 
 test.each([

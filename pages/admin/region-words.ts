@@ -2,7 +2,6 @@ import { count, duration } from './words.js';
 
 /** null = unlimited */
 export type RegionCounts = {
-  total: number | null;
   free: number | null;
   held: number;
   redeemed: number;
@@ -11,9 +10,9 @@ export type RegionCounts = {
 
 /** The numbers of a region in the order of the columns. @param units null = they are not known */
 export function unitsTexts(units: RegionCounts | null): string[] {
-  if (!units) return ['–', '–', '–', '–', '–'];
-  const { total, free, held, redeemed, waiting } = units;
-  return [total, free, held, redeemed, waiting].map((number) => (number === null ? 'unlimited' : count(number)));
+  if (!units) return ['–', '–', '–', '–'];
+  const { free, held, redeemed, waiting } = units;
+  return [free, held, redeemed, waiting].map((number) => (number === null ? 'unlimited' : count(number)));
 }
 
 /** Whether a region can be called, in words. */

@@ -14,7 +14,7 @@ type RegionsNow = {
   in_transit: number;
 };
 const READ_EVERY_MS = 5_000;
-const COLUMNS = ['Units', 'Free', 'Held', 'Paid', 'Waiting'] as const;
+const COLUMNS = ['Free', 'To be paid', 'Paid', 'Waiting'] as const;
 
 /** The regions that sell a product together: their units, what is on the way, and whether they reply. */
 export function regionsCard(path: string): { root: HTMLElement; show(regions: unknown): void; close(): void } {
@@ -25,7 +25,7 @@ export function regionsCard(path: string): { root: HTMLElement; show(regions: un
     'table',
     { class: 'plain-table', hidden: true },
     el('caption', { class: 'unseen' }, 'Units by region'),
-    el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Region'), ...head, el('th', { scope: 'col' }, 'Link'))),
+    el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Region'), ...head)),
     body,
   );
   const root = card('Regions', { class: 'regions', hidden: true }, table, transit);
@@ -61,8 +61,12 @@ function rowOf({ region, own, units, ...link }: RegionsNow['regions'][number]): 
   return el(
     'tr',
     {},
-    el('th', { scope: 'row' }, own ? `${region} (this one)` : region),
+    el(
+      'th',
+      { scope: 'row' },
+      own ? `${region} (this one)` : region,
+      el('div', { class: 'hint' }, linkText(own, link)),
+    ),
     ...unitsTexts(units).map((text) => el('td', { class: 'number' }, text)),
-    el('td', {}, linkText(own, link)),
   );
 }
