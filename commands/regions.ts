@@ -100,8 +100,23 @@ class Regions {
       return epoch;
     });
     this.print(`${own} has epoch ${next} now, and this installation owns it.`);
-    this.print('Promises that were not in the restored database are lost.');
+    this.print(await this.#endOfDatabase());
+    this.print('The logs of the other regions have each call that they forwarded ("forwarded", with its status), and');
+    this.print(
+      'npm run ledger -- <product_id> --regions compares the transfers of a product that several regions sell.',
+    );
     this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+  }
+
+  /** Until when the restored database has what the lost region acknowledged. */
+  async #endOfDatabase(): Promise<string> {
+    const { rows } = await this.database.query<{ at: Date | null }>(
+      `select greatest((select max(updated_at) from journal_cursor), (select max(reserved_at) from redemptions)) as at`,
+    );
+    const at = rows[0]?.at?.toISOString();
+    return at
+      ? `The restored database ends at ${at}. What the lost region acknowledged later is lost.`
+      : 'The restored database has no promise. What the lost region acknowledged is lost.';
   }
 
   async show({ region, epoch, learnt }: RegionState): Promise<void> {

@@ -234,11 +234,14 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
     return reason.includes('us answers at the URL that eu has for it');
   });
   await us.stage.apis.at(-1)!.stop();
+  let ended = '';
   const epoch = await until('the command finds that the lost region is stopped', async () => {
     const printed = await runRegions(restored.env, 'failover', 'us').catch(stderrOf);
+    ended = /The restored database ends at (\S+)\. What/.exec(printed)?.[1] ?? '';
     return /us has epoch (\d+) now/.exec(printed)?.[1];
   });
   expect(Number(epoch)).toBeGreaterThan(1);
+  expect(Date.parse(ended)).toBeGreaterThan(Date.now() - 600_000);
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
   await toUs.moveTo(Number(PORT));
