@@ -7,7 +7,7 @@ import { Refused } from '../../shared/errors/faults.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { keepEpoch, readRegionState } from '../../shared/postgres/region-state.js';
 import type { Manifest } from './manifest.js';
-import { quoted, readTables } from './tables.js';
+import { quoted, readSequences, readTables } from './tables.js';
 
 const LOCK_MS = 2_000;
 const LOCK_ATTEMPTS = 20;
@@ -29,10 +29,10 @@ export async function readContents(database: Queryable): Promise<Contents> {
 
 /**
  * Replaces all rows by those of a backup, in one transaction: an interrupted restore has changed nothing. The schema
- * must be that of the backup. Triggers are off meanwhile, because counts and versions are rows of the backup too; the
+ * must be that of the backup; tables that only the backup has are of another program, and left out. Triggers are off meanwhile, because counts and versions are rows of the backup too; the
  * constraints of the schema are checked.
  * @param report called after each table
- * @throws Refused when the tables are not those of the backup
+ * @throws Refused when the backup lacks a table of the database
  */
 export async function restoreDatabase(
   database: Database,
@@ -43,21 +43,24 @@ export async function restoreDatabase(
   await database.withClient(async (client) => {
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
     const names = (await readTables(client)).map(({ name }) => name);
-    const expected = manifest.tables.map(({ name }) => name);
-    const differing = [
-      ...names.filter((name) => !expected.includes(name)),
-      ...expected.filter((name) => !names.includes(name)),
-    ];
-    if (differing.length > 0) throw new Refused(`the database has other tables: ${differing.join(', ')}`);
+    const inBackup = new Set(manifest.tables.map(({ name }) => name));
+    const differing = names.filter((name) => !inBackup.has(name));
+    if (differing.length > 0) throw new Refused(`the backup lacks tables of the database: ${differing.join(', ')}`);
+    const sequences = await readSequences(client);
     await lockTables(client, names);
     const { region, epoch } = await readRegionState(client);
     await switchTriggers(client, 'disable');
     await client.query(`truncate ${names.map(quoted).join(', ')}`);
     for (const table of manifest.tables) {
+      if (!names.includes(table.name)) {
+        report(`${table.name} (left out: another program has put it into the database of the backup)`, 0);
+        continue;
+      }
       await fillTable(client, folder, table);
       report(table.name, table.rows);
     }
     for (const [name, last] of Object.entries(manifest.sequences)) {
+      if (sequences[name] === undefined) continue;
       if (last === null) await client.query(`alter sequence ${quoted(name)} restart`);
       else await client.query('select setval($1::regclass, $2)', [quoted(name), last]);
     }

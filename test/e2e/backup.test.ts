@@ -225,6 +225,23 @@ test('a second backup into a folder is refused while the first one runs, and a s
   expect((await run('restore', [twice])).stdout).toContain('its files are whole');
 });
 
+test('a table of another program in the database of the backup keeps no empty database from getting the rest', async () => {
+  const { client: sql } = service.database;
+  const backup = join(folder, 'with-others');
+  await sql.query('create table shop_report (n serial primary key); insert into shop_report default values');
+  expect((await run('backup', [backup])).status).toBe(0);
+  await sql.query('drop table shop_report');
+  const [target, redis] = [await createTestDatabase(null), await startTestServer()];
+  const engines = { DATABASE_URL: target.url, REDIS_URL: redis.url };
+  const { status, stdout, stderr } = await run('restore', [backup], engines);
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain(
+    '0 rows  shop_report (left out: another program has put it into the database of the backup)',
+  );
+  const { rows } = await target.client.query('select count(*)::int as n from campaigns');
+  expect(rows[0].n).toBeGreaterThan(0);
+});
+
 test('a backup waits for a restore that runs', async () => {
   const { client: sql } = service.database;
   const [{ rows: format }, met] = [await sql.query('select * from installation'), join(folder, 'met')];
