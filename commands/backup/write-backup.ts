@@ -7,6 +7,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -92,9 +93,20 @@ async function writeFiles(
   // The manifest last, because a folder that has it is a backup.
   const names = [...tables.map(({ file }) => file), MANIFEST];
   await toDisk(names.map((name) => join(draft, name)));
+  // The lock keeps away only backups of the same database.
+  requireUntouched(folder, draft, tables);
   for (const name of names) renameSync(join(draft, name), join(folder, name));
   rmdirSync(draft);
   return manifest;
+}
+
+/** @throws Refused when another program has written to the folder meanwhile */
+function requireUntouched(folder: string, draft: string, tables: readonly WrittenTable[]): void {
+  const isWhole = tables.every(
+    ({ file, bytes }) => statSync(join(draft, file), { throwIfNoEntry: false })?.size === bytes,
+  );
+  if (!isWhole || readdirSync(folder).some((name) => name !== PARTIAL))
+    throw new Refused(`another program has written to ${folder} meanwhile`);
 }
 
 /** Locks the folder until the transaction ends. @throws Refused while another backup writes it */

@@ -274,6 +274,22 @@ test('a restore keeps the owner epoch that a region has got since the backup', a
   await sql.query('update installation set region = null, region_epoch = null');
 });
 
+test('a folder into which another program writes meanwhile gets no backup', async () => {
+  const { client: sql } = service.database;
+  const shared = join(folder, 'shared');
+  await sql.query('begin; lock table code_staging in access exclusive mode');
+  const running = run('backup', [shared]);
+  await until('its files are being written', () => existsSync(join(shared, '.partial', 'campaigns.copy.gz')));
+  writeFileSync(join(shared, 'notes.txt'), 'mine');
+  await sql.query('rollback');
+  const { status, stderr } = await running;
+  expect([status, stderr]).toEqual([1, `no backup was written: another program has written to ${shared} meanwhile\n`]);
+  expect([existsSync(join(shared, 'manifest.json')), readFileSync(join(shared, 'notes.txt'), 'utf8')]).toEqual([
+    false,
+    'mine',
+  ]);
+});
+
 test('an error of a file is not reported as one of Postgres', async () => {
   const { status, stderr } = await run('backup', ['/dev/null/backup']);
   expect([status, stderr]).toEqual([2, expect.stringMatching(/^no backup was written: ENOTDIR/)]);
