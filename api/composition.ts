@@ -36,7 +36,8 @@ import { paymentModule } from './payment/payment.module.js';
 import { pushModule } from './push/push.module.js';
 import { SOCKET_PATH } from './realtime/gateway.js';
 import { realtimeModule } from './realtime/realtime.module.js';
-import { regionsModule } from './regions/regions.module.js';
+import { homeRequired } from './regions/home-required.js';
+import { connectRegions, regionsModule } from './regions/regions.module.js';
 import { listen } from './servers.js';
 import { supportModule } from './support/support.module.js';
 import { waitingRoomModule } from './waiting-room/waiting-room.module.js';
@@ -62,8 +63,9 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const life = new Lifecycle(log);
   const core = await connect(config, log, life);
   const guards = guardsModule(core);
-  const claims = claimModule(core, guards);
-  const regions = regionsModule(core, guards, claims);
+  const links = connectRegions(core);
+  const claims = claimModule(core, guards, links && homeRequired(links));
+  const regions = regionsModule(core, guards, claims, links);
   const publicSales = new PublicSales({ sales: core.sales, terms: claims.terms, clock: core.clock });
   const unguarded = [
     ...checkoutModule(core, guards, claims),
@@ -72,7 +74,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     campaignViewRoute(publicSales),
     ...waitingRoomModule(core, guards, claims),
     ...pushModule(core, guards),
-    ...adminModule(core, guards, claims, regions?.othersWith),
+    ...adminModule(core, guards, claims, regions?.others ?? null),
     ...(regions?.routes ?? []),
     ...supportModule(core, guards, claims),
   ];

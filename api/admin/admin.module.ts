@@ -62,13 +62,13 @@ import { webhookRoutes } from './webhooks.route.js';
 
 /**
  * The routes of operators.
- * @param othersWith the other regions that have a campaign for a product; undefined = there are no regions
+ * @param others what the other regions sell; null = this installation is the only one
  */
 export function adminModule(
   core: Core,
   guards: Guards,
   claims: Claims,
-  othersWith: OwnRegion['othersWith'] = () => [],
+  others: Pick<OwnRegion, 'knowsAll' | 'othersWith'> | null,
 ): Route[] {
   const { config, log, clock, shards, database, sales, queues, queueStates } = core;
   const { apiKeys } = guards.auth;
@@ -79,7 +79,7 @@ export function adminModule(
     shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
     commitsOf: (product, bucket) => shards.of(product, bucket).commits,
   });
-  const campaigns = createCampaigns(core, guards, claims, { table, actions, othersWith });
+  const campaigns = createCampaigns(core, guards, claims, { table, actions, others });
   const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
   const minutes = replica.readsOf(database, (reads) => new SaleMinutes(reads));
   const overview = new OverviewReader({
@@ -135,8 +135,12 @@ function createCampaigns(
   {
     table,
     actions,
-    othersWith,
-  }: { table: CampaignsTable; actions: CampaignActions; othersWith: OwnRegion['othersWith'] },
+    others,
+  }: {
+    table: CampaignsTable;
+    actions: CampaignActions;
+    others: Pick<OwnRegion, 'knowsAll' | 'othersWith'> | null;
+  },
 ): Campaigns {
   return new Campaigns({
     database,
@@ -167,7 +171,7 @@ function createCampaigns(
       maySignLinks: config.payLinkKeys.length > 0,
       imageOrigins: config.imageOrigins,
     },
-    region: config.regions && { name: config.regions.own, names: config.regions.layout.names, othersWith },
+    region: config.regions && others && { name: config.regions.own, names: config.regions.layout.names, ...others },
   });
 }
 

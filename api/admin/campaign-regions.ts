@@ -8,6 +8,8 @@ export type OwnRegion = {
   name: RegionName;
   /** All regions, in the order of REGIONS. */
   names: readonly RegionName[];
+  /** Whether every region has been reached since the start, so that `othersWith` is right. */
+  knowsAll: () => boolean;
   /** The other regions that have a campaign for a product, each with those that it sells it with; null = alone. */
   othersWith: (product: string) => readonly { region: RegionName; sellers: readonly RegionName[] | null }[];
 };
@@ -17,13 +19,17 @@ type Wanted = Pick<CampaignBody, 'product_id' | 'type' | 'buckets' | 'regions'>;
  * The regions that are to sell a new campaign together, in the order of REGIONS: a user has the same one everywhere.
  * @param own null = this installation is the only one
  * @returns undefined = this one sells it alone
- * @throws Problem 400 if the list is not possible, 409 if another region sells the product and has not the same list: a
- *   user could get a unit in each
+ * @throws Problem 503 if it is not known what the others sell, 400 if the list is not possible, 409 if another region
+ *   sells the product and has not the same list: a user could get a unit in each
  */
 export function sellersOf(wanted: Wanted, own: OwnRegion | null): RegionName[] | undefined {
   const errors = [...errorsOf(wanted, own)];
   if (errors.length > 0) throw invalidFields(...errors);
   if (own === null) return undefined;
+  if (!own.knowsAll())
+    throw new Problem('temporarily_unavailable', 'Not every region has been reached since the start.', {
+      retryAfterSeconds: 1,
+    });
   const asked = wanted.regions && new Set(wanted.regions);
   const sellers = asked && own.names.filter((name) => asked.has(name));
   for (const { region, sellers: theirs } of own.othersWith(wanted.product_id))

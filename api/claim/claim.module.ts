@@ -7,10 +7,9 @@ import { Shards } from '../../shared/shards/shards.js';
 import type { ApiShard, Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
-import { Claim } from './claim.js';
+import { Claim, type RequireHome } from './claim.js';
 import { CodeTexts } from './code-texts.js';
 import { CommittedClaims } from './committed-claims.js';
-import { homeRequired } from './home-required.js';
 import { PayLinks } from './pay-links.js';
 import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
@@ -27,7 +26,12 @@ export type Claims = {
   payLinks: PayLinks;
 };
 
-export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>): Claims {
+/** @param requireHome null = this installation is the only region */
+export function claimModule(
+  core: Core,
+  { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>,
+  requireHome: RequireHome | null,
+): Claims {
   const { config, log, life, metrics, shards, database, reads, sales } = core;
   const acknowledgements = new Acknowledgements(
     new Shards(
@@ -78,7 +82,7 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
       core.bucketClaims,
       committed,
       core.tracing,
-      config.regions && homeRequired(config.regions.own, policies),
+      requireHome,
     ),
     acknowledgements,
     terms,

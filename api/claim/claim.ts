@@ -87,6 +87,9 @@ export type ClaimResult = {
   quotaLeft: number | null;
 };
 
+/** @returns a promise when it has to read Postgres first @throws Problem 503 */
+export type RequireHome = (product: ProductId, user: UserId) => Promise<void> | null;
+
 export type ClaimLimits = {
   deviceQuota: number;
   deviceWindowMs: number;
@@ -137,8 +140,8 @@ export class Claim {
     readonly bucketClaims: Pick<BucketClaims, 'decide'>,
     readonly committed: CommittedClaims,
     readonly tracing: Tracing | null = null,
-    /** Refuses users of other regions if several sell a product (homeRequired); null = this is the only region. */
-    readonly requireHome: ((product: ProductId, user: UserId) => void) | null = null,
+    /** Refuses users whom another region serves (api/regions/home-required.ts); null = this is the only region. */
+    readonly requireHome: RequireHome | null = null,
   ) {
     this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
     this.#unproven = new LocalQuota(limits.deviceQuota, limits.deviceWindowMs, limits.callersKept);
@@ -156,7 +159,8 @@ export class Claim {
   async run(request: ClaimRequest, terms: number, linkMark = ''): Promise<ClaimResult> {
     const ticketKey = keysOfResponse(this.tickets.signingKeyId, linkMark);
     const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
-    this.requireHome?.(product, user);
+    const looked = this.requireHome?.(product, user);
+    if (looked) await looked;
     const reservationPrefix = newReservationPrefix();
     const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
     const bucket = this.sales.bucketOf(product, user);

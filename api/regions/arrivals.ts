@@ -30,7 +30,7 @@ export function arrival(route: Route, { regions, owners, keys, tickets }: Arriva
       ...contract,
       path: `${ARRIVAL_PATH}${contract.path}`,
       guards: [],
-      errors: [...contract.errors, 'unauthorized', 'rate_limited', 'blocked'],
+      errors: [...contract.errors, 'unauthorized', 'rate_limited', 'blocked', 'region_unavailable'],
     },
     async handle(req, res) {
       keys.require(req);

@@ -63,7 +63,7 @@ export class Balance {
   /** The same in all processes for the time between two looks. */
   #idOf(product: ProductId, region: RegionName): string {
     const look = Math.floor(this.deps.nowMs() / this.deps.limits.regionBalanceMs);
-    const hex = createHash('sha256').update(`${product}|${region}|${look}`).digest('hex');
+    const hex = createHash('sha256').update(`${product}|${this.deps.regions.own}|${region}|${look}`).digest('hex');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
   }
 }
@@ -88,12 +88,16 @@ const mayGive = ({ status, free, waiting }: Units): boolean =>
 
 /**
  * How many units a region gives to another one: at most half of those that it does not sell itself in the next seconds,
- * so that it never gives away its last units at once and takes them back.
+ * so that it never gives away its last units at once and takes them back. One that has none left gets as much although
+ * it has no line, because it refuses its users otherwise.
  * @param aheadSeconds how far the pace of both is looked ahead
  */
 export function giftOf(own: Units, theirs: Units, aheadSeconds: number): number {
   if (!mayGive(own) || theirs.status !== 'open' || own.free === null || theirs.free === null) return 0;
-  const needed = theirs.waiting + theirs.confirmed_per_second * aheadSeconds - theirs.free;
+  // Units that are free while users wait are too few for a group.
+  const usable = theirs.waiting > 0 ? 0 : theirs.free;
+  const needed = theirs.waiting + theirs.confirmed_per_second * aheadSeconds - usable;
   const spare = own.free - own.confirmed_per_second * aheadSeconds;
+  if (theirs.free + theirs.held + theirs.waiting === 0) return Math.max(0, Math.floor(spare / 2));
   return Math.max(0, Math.min(Math.ceil(needed), Math.ceil(spare / 2)));
 }

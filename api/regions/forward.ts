@@ -70,7 +70,7 @@ async function ownerOf(subject: Subject, { regions, owners, isHere }: ForwardDep
   const { directory, own } = regions;
   if (subject.kind !== 'product' || directory.hasOwn(subject.product) || !(await isHere(subject.product)))
     return owners.of(subject);
-  await regions.readOwn();
+  await regions.readAgain();
   return directory.hasOwn(subject.product) ? owners.of(subject) : { kind: 'region', region: own };
 }
 

@@ -20,7 +20,7 @@ test('a product that two regions sell belongs to the region of the user, and to 
     expect(directory.ownerOfProduct('sneaker', userOf(region))).toBe(region);
     expect(directory.ownerOfSharedCode('SALE', userOf(region))).toBe(region);
   }
-  expect(directory.ownerOfProduct('sneaker', null)).toBe('eu');
+  expect(directory.ownerOfProduct('sneaker', null)).toBe('us');
   expect([directory.ownTogether(), directory.sellersOf('sneaker')]).toEqual([['sneaker'], BOTH]);
   expect(directory.isDisputed('sneaker')).toBe(false);
 });
@@ -36,6 +36,13 @@ test.each([
   expect(directory.isDisputed('sneaker')).toBe(false);
   directory.add('eu', [campaign('sneaker', here)], true);
   expect(directory.isDisputed('sneaker')).toBe(true);
+  const decides = ['us', 'eu', 'asia'].map((own) => {
+    const one = new RegionDirectory(own, ['us', 'eu', 'asia']);
+    one.add('eu', [campaign('sneaker', here)], true);
+    one.add('us', [campaign('sneaker', there)], true);
+    return one.ownerOfProduct('sneaker', userOf('us'));
+  });
+  expect(decides).toEqual(['us', 'us', 'us']);
 });
 
 test('a product of one region belongs to it for every user', () => {

@@ -14,8 +14,9 @@ type Campaigns = {
 
 /**
  * Which campaigns exist in which region, as far as this process has learnt. About 200 bytes for each campaign. A
- * product, and the code of a shared campaign, belongs to this region if it has it, else to the region that has it. If
- * several regions sell it together, it belongs to the region of the user.
+ * product, and the code of a shared campaign, belongs to the region that has it. If several regions sell it together,
+ * it belongs to the region of the user. If several have it without one list, the first of REGIONS decides alone: all
+ * regions see the same one.
  */
 export class RegionDirectory {
   readonly #regions: ReadonlyMap<RegionName, Campaigns>;
@@ -24,10 +25,8 @@ export class RegionDirectory {
     readonly own: RegionName,
     names: readonly RegionName[],
   ) {
-    // This region first, since it sells what it has.
-    const ordered = [own, ...names.filter((name) => name !== own)];
     this.#regions = new Map(
-      ordered.map((name) => [name, { products: new Map(), codes: new Map(), lastNo: 0, isComplete: false }]),
+      names.map((name) => [name, { products: new Map(), codes: new Map(), lastNo: 0, isComplete: false }]),
     );
   }
 

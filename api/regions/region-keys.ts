@@ -10,8 +10,6 @@ import { KEY_HEADER } from './region.contract.js';
 /** The secrets of calls between regions. They have a header of their own, because a forwarded call has its bearer. */
 export class RegionKeys {
   readonly #digests: readonly Buffer[];
-  /** The secret to send. */
-  readonly secret: string;
 
   /** @param wrong counts wrong secrets by network */
   constructor(
@@ -19,7 +17,6 @@ export class RegionKeys {
     readonly wrong: LocalQuota,
   ) {
     this.#digests = keys.map(({ secret }) => digest(secret));
-    this.secret = keys[0]?.secret ?? '';
   }
 
   /** @throws Problem 401, or 429 when the network has sent too many wrong secrets */

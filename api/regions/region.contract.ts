@@ -65,7 +65,11 @@ export const units = z.int('must be a whole number').min(1, 'must be at least 1'
 export const takeBody = z.object({ transfer_id: z.uuid(), product_id: externalId, from: z.string(), units });
 
 /** @param most products in one question */
-export const unitsBody = (most: number) => z.object({ product_ids: z.array(externalId).min(1).max(most) });
+export const unitsBody = (most: number) =>
+  z.object({
+    product_ids: z.array(externalId).min(1).max(most),
+    transfers: z.boolean().default(false).describe('whether the transfers of each product are wanted'),
+  });
 
 const counts = {
   total: z.int().nullable().describe('null = unlimited'),
@@ -113,7 +117,7 @@ export const unitsContract = {
   answers: {
     200: {
       description: 'The units of this region.',
-      data: z.array(unitsData.extend({ transfers: z.array(transferData) })),
+      data: z.array(unitsData.extend({ transfers: z.array(transferData).optional() })),
     },
   },
   errors: ['invalid_request', 'unauthorized', 'rate_limited', 'temporarily_unavailable'],

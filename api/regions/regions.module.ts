@@ -36,19 +36,30 @@ export type RegionParts = {
   arrivals(routes: readonly Route[]): Route[];
   /** Whether another region decides about a code of a user. */
   isOfOther: (code: Code, user: UserId) => boolean;
-  /** The other regions that have a campaign for a product, each with those that it sells it with; null = alone. */
-  othersWith: (product: string) => ReturnType<RegionDirectory['othersWith']>;
+  /** What the other regions sell, for the creation of campaigns (api/admin/campaign-regions.ts). */
+  others: { knowsAll: () => boolean; othersWith: (product: string) => ReturnType<RegionDirectory['othersWith']> };
   checks: () => { own: Check; others: Record<string, Check> };
 };
 
-/** The installation as one of several regions; null without REGION, where requests cost nothing more. */
-export function regionsModule(core: Core, { auth }: Pick<Guards, 'auth'>, claims: Claims): RegionParts | null {
-  const { config, database, metrics, log, life } = core;
+/** The links to the other regions; null without REGION. */
+export function connectRegions({ config, database, log, life }: Core): Regions | null {
   if (config.regions === null) return null;
+  const regions = new Regions({ config: config.regions, database, log, limits: LIMITS });
+  life.add('regions', regions);
+  return regions;
+}
+
+/** The installation as one of several regions; null without REGION, where requests cost nothing more. */
+export function regionsModule(
+  core: Core,
+  { auth }: Pick<Guards, 'auth'>,
+  claims: Claims,
+  regions: Regions | null,
+): RegionParts | null {
+  const { config, database, metrics, log } = core;
+  if (config.regions === null || regions === null) return null;
   const { own, layout, keys: secrets } = config.regions;
   const keys = new RegionKeys(secrets, new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept));
-  const regions = new Regions({ config: config.regions, secret: keys.secret, database, log, limits: LIMITS });
-  life.add('regions', regions);
   const { tickets, apiKeys } = auth;
   const owners = new Owners(own, layout, regions.directory);
   const isHere = async (product: string) => {
@@ -69,7 +80,10 @@ export function regionsModule(core: Core, { auth }: Pick<Guards, 'auth'>, claims
     withOwners: (routes) => routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
     arrivals: (routes) => routes.flatMap((route) => arrival(route, arrivals) ?? []),
     isOfOther: (code, user) => owners.ofCode(code, user) !== own,
-    othersWith: (product) => regions.directory.othersWith(product),
+    others: {
+      knowsAll: () => regions.directory.isComplete,
+      othersWith: (product) => regions.directory.othersWith(product),
+    },
     checks: () => checksOf(regions),
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RegionsConfig } from '../../shared/config/regions.js';
 import { layoutText, type RegionName } from '../../shared/domain/regions.js';
 import type { Log } from '../../shared/observability/log.js';
@@ -10,11 +11,13 @@ import { type LinkLimits, RegionLink } from './region-link.js';
 
 export type RegionsDeps = {
   config: RegionsConfig;
-  secret: string;
   database: Database;
   log: Log;
   limits: LinkLimits & { regionBeatMs: number; regionCampaignsPerBeat: number; regionCampaignsAgain: number };
 };
+
+/** Between two reads that requests ask for. */
+const READ_PAUSE_MS = 20;
 
 /** A region under another installation than the one that replied. It counts as unreachable. */
 type Peer = {
@@ -43,6 +46,9 @@ export class Regions {
   #running: Promise<unknown> = Promise.resolve();
   #wasFenced = false;
   readonly #disputed = new Set<string>();
+  /** The latest read of `readAgain`, and the one that has not begun; null = none waits. */
+  #last: Promise<unknown> = Promise.resolve();
+  #next: Promise<boolean> | null = null;
 
   constructor(readonly deps: RegionsDeps) {
     const { config, limits } = deps;
@@ -114,7 +120,7 @@ export class Regions {
   headersTo(region: RegionName): Record<string, string> {
     return {
       [REGION_HEADER]: this.own,
-      [KEY_HEADER]: this.deps.secret,
+      [KEY_HEADER]: this.deps.config.keys[0]?.secret ?? '',
       [EPOCH_HEADER]: String(this.epochOf(region)),
     };
   }
@@ -137,7 +143,7 @@ export class Regions {
   start(): void {
     const { regionBeatMs } = this.deps.limits;
     this.#running = Promise.all([
-      every(regionBeatMs, this.#stopped.signal, () => this.readOwn()),
+      every(regionBeatMs, this.#stopped.signal, async () => void (await this.#readOwn())),
       ...[...this.#peers].map(([region, peer]) =>
         every(regionBeatMs, this.#stopped.signal, () => this.#beat(region, peer)),
       ),
@@ -150,8 +156,27 @@ export class Regions {
     await this.#running;
   }
 
-  /** Reads what Postgres has; while it is away, this process goes on with what it knows. */
-  async readOwn(): Promise<void> {
+  /**
+   * Reads again which campaigns this region has. Calls at the same time share a read, and reads have a pause between
+   * them, because anybody may ask for products that do not exist.
+   * @returns whether what was committed before the call is known now
+   */
+  async readAgain(): Promise<boolean> {
+    this.#next ??= (async () => {
+      await this.#last.catch(() => {});
+      await sleep(READ_PAUSE_MS);
+      this.#next = null;
+      return this.#readOwn();
+    })();
+    this.#last = this.#next;
+    return this.#next;
+  }
+
+  /**
+   * Reads what Postgres has; while it is away, this process goes on with what it knows.
+   * @returns whether it was read
+   */
+  async #readOwn(): Promise<boolean> {
     const { database, limits } = this.deps;
     try {
       const { learnt, ...state } = await readRegionState(database);
@@ -163,8 +188,10 @@ export class Regions {
       this.#noteFence();
       const found = await campaignsAfter(database, this.#askedFrom(this.own), limits.regionCampaignsPerBeat);
       this.directory.add(this.own, found, found.length < limits.regionCampaignsPerBeat);
+      return true;
     } catch {
       // The pool has logged the reason.
+      return false;
     }
   }
 

@@ -41,8 +41,9 @@ export function unitsRoutes({ units, table, transfers, regions, apiKeys, keys }:
     defineRoute(unitsContract, async (call) => {
       const { req } = call;
       keys.require(req);
-      const { product_ids } = validate(unitsContract.body, await readJson(req));
+      const { product_ids, transfers: isWanted } = validate(unitsContract.body, await readJson(req));
       const found = await units.of(product_ids);
+      if (!isWanted) return call.reply(200, found);
       const transfersOf = ({ product_id }: { product_id: string }) =>
         table.ofProduct(product_id as ProductId, MAX_COMPARED);
       const rows = await Promise.all(found.map(transfersOf));

@@ -29,8 +29,8 @@ export async function readContents(database: Queryable): Promise<Contents> {
 
 /**
  * Replaces all rows by those of a backup, in one transaction: an interrupted restore has changed nothing. The schema
- * must be that of the backup; tables that only the backup has are of another program, and left out. Triggers are off meanwhile, because counts and versions are rows of the backup too; the
- * constraints of the schema are checked.
+ * must be that of the backup; tables that only the backup has are of another program, and left out. Triggers are off
+ * meanwhile, because counts and versions are rows of the backup too; the constraints of the schema are checked.
  * @param report called after each table
  * @throws Refused when the backup lacks a table of the database
  */

@@ -24,6 +24,8 @@ const PAGE = 10_000;
 /** The sides are read one after the other. A difference that is still there after these looks is no step in between. */
 const LOOKS = 5;
 const BETWEEN_LOOKS_MS = 1_000;
+/** The taker records its side later than the giver, after a cut link for example. */
+const BETWEEN_SIDES_MS = 600_000;
 
 type Counts = Omit<Stock, 'status'>;
 /** What `npm run ledger -- <product> --regions` adds. `problem`: why a region has no numbers; null = it has. */
@@ -67,6 +69,7 @@ export async function compareRegions(
       ]);
       const sums = compareTransfers(
         new Map(found.flatMap(({ region, sides: of }) => (of ? [[region, of] as const] : []))),
+        since(found),
       );
       const regions = found.map(({ sides: _, ...shown }) => shown);
       if (look === LOOKS || sums.units_lost + sums.units_duplicated === 0) return { misplaced, ...sums, regions };
@@ -81,19 +84,30 @@ export async function compareRegions(
 type Found = RegionsVerdict['regions'][number] & { sides: readonly Side[] | null };
 
 function here(region: RegionName, stock: Stock | null, transfers: readonly RegionTransfer[]): Found {
-  const sides = transfers.map(({ id, ...side }) => ({ ...side, transfer_id: id }));
+  const sides = transfers.map(({ id, createdAt, ...side }) => ({
+    ...side,
+    ...{ transfer_id: id, created_at: createdAt.toISOString() },
+  }));
   return { region, problem: stock ? null : 'it has no campaign in Redis', ...(stock && countsOf(stock)), sides };
 }
 
 async function there(config: RegionsConfig, region: RegionName, product: ProductId): Promise<Found> {
   try {
-    const request = { product_ids: [product] };
+    const request = { product_ids: [product], transfers: true };
     const [found] = await callRegion<(Stock & { transfers: Side[] })[]>(config, region, 'units', request);
     if (!found) return { region, problem: 'it has no campaign in Redis', sides: null };
     return { region, problem: null, ...countsOf(found), sides: found.transfers };
   } catch (error) {
     return { region, problem: error instanceof Error ? error.message : String(error), sides: null };
   }
+}
+
+/** From when on the lists have both sides of every transfer, ms: a full list may lack what is older. */
+function since(found: readonly Found[]): number {
+  const oldest = found.flatMap(({ sides }) =>
+    sides && sides.length >= MAX_COMPARED ? [Math.min(...sides.map(({ created_at }) => Date.parse(created_at)))] : [],
+  );
+  return oldest.length === 0 ? 0 : Math.max(...oldest) + BETWEEN_SIDES_MS;
 }
 
 const countsOf = ({ total, free, held, redeemed, burned, waiting }: Stock): Counts => ({

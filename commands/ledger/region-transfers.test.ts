@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { compareTransfers, type Side } from './region-transfers.js';
 
 const side = (transfer_id: string, direction: 'in' | 'out', region: string, status: string, units = 5): Side => ({
-  ...{ transfer_id, direction, region, status, units },
+  ...{ transfer_id, direction, region, status, units, created_at: '2026-11-28T09:00:00Z' },
 });
 const out = (id: string, status: string) => side(id, 'out', 'eu', status);
 const into = (id: string, status: string) => side(id, 'in', 'us', status);
@@ -39,6 +39,16 @@ test('units that were taken without a giver are there twice', () => {
 test('a transfer with a region that was not asked is not judged', () => {
   const found = compareTransfers(new Map([['us', [out('a', 'arrived'), side('b', 'in', 'asia', 'arrived')]]]));
   expect(found).toEqual({ in_transit: 0, units_lost: 0, units_duplicated: 0, stuck: [] });
+});
+
+test('an old transfer whose other side is not listed any more is not judged', () => {
+  const since = Date.parse('2026-11-28T09:00:01Z');
+  const alone = new Map([
+    ['us', [out('a', 'arrived')]],
+    ['eu', [into('b', 'arrived')]],
+  ]);
+  expect(compareTransfers(alone, since)).toMatchObject({ units_lost: 0, units_duplicated: 0 });
+  expect(compareTransfers(alone, since - 1_000)).toMatchObject({ units_lost: 5, units_duplicated: 5 });
 });
 
 test('transfers that an operator has to look at are named', () => {

@@ -122,6 +122,8 @@ export const LIMITS = {
    * A line that can no longer be served is closed after this time, so that a payment refunded at once still serves it.
    */
   lineSettleMs: 2_000,
+  /** The same in an installation that is one of several regions: units of another one may still come. */
+  lineSettleOfRegionsMs: 15_000,
   /** How often the free units of a divided campaign are assigned to its line. */
   roundEveryMs: 20,
   /** How long a process waits for the commit of units that move between buckets; the next round completes them. */
@@ -491,8 +493,11 @@ export const LIMITS = {
   /** A transfer of units between regions that no process has worked on for so long is gone on with by any. */
   regionTransferIdleMs: 3_000,
   regionTransfersAtOnce: 20,
-  /** How often free units of a product that several regions sell go to where users wait for them. */
-  regionBalanceMs: 5_000,
+  /**
+   * How often free units of a product that several regions sell go to where users wait for them. A line without
+   * units is closed after `lineSettleOfRegionsMs` only.
+   */
+  regionBalanceMs: 1_000,
   /** A region keeps the units that it sells in this time at its present pace, and asks for them. */
   regionBalanceAheadSeconds: 10,
   /** Products in one question about the units of another region. */

@@ -1,5 +1,4 @@
 import type { AudienceRule } from './audience.js';
-import type { RegionName } from './regions.js';
 
 export const RISK_MODES = ['off', 'observe', 'enforce', 'strict'] as const;
 /**
@@ -65,8 +64,6 @@ export type CampaignPolicy = {
   checkoutUrl: string | null;
   /** By how much the deadline of a reservation may be extended, seconds; 0 = not at all. */
   extendSeconds: number;
-  /** The regions that sell it together, each to its own users; null = this one alone. */
-  regions: readonly RegionName[] | null;
   /** Whether the campaign is closed. Its last reservations may still be paid, but the guards ignore it. */
   closed: boolean;
 };

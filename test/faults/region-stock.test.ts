@@ -288,3 +288,47 @@ test('a product is sold by two regions only with the same list', async () => {
     return status === 409 && body.code === 'campaign_conflict';
   });
 });
+
+test('users who come as soon as there are campaigns get one unit each, by product and by code', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const code = `EARLY${randomUUID().slice(0, 8).toUpperCase()}`;
+    const product = await openShares(50, { code });
+    const users = Array.from({ length: 12 }, () => `user-${randomUUID()}`);
+    const post = (at: RegionStage, path: string, json: object) =>
+      send(`${at.stage.url}${path}`, { method: 'POST', json, headers: { 'idempotency-key': randomUUID() } });
+    const attempts = users.flatMap((user) =>
+      [us, eu].flatMap((at) => [
+        () => post(at, '/flash-sale/checkout', { product_id: product, user_id: user, qty: 1 }),
+        () => post(at, '/coupons/redeem', { code, user_id: user, order_id: `order-${randomUUID()}` }),
+      ]),
+    );
+    await Promise.all(attempts.map((attempt) => attempt()));
+    await untilKnown(product);
+    await Promise.all(attempts.map((attempt) => attempt()));
+    await until('each user has a unit', async () => {
+      const held = (await stocks(product)).reduce((sum, stats) => sum + Number(stats.held), 0);
+      return held === users.length;
+    });
+    await expectWhole(product);
+  }
+});
+
+test('a region that is sold out gets units again after a long cut, and serves a group', async () => {
+  const product = await openShares(TOTAL - 1, { waiting_room: { enabled: true }, max_qty: 4 });
+  await untilKnown(product);
+  await cut();
+  const payments = new PaymentService(eu.stage.url);
+  const buy = (user: string, qty: number) => new Shopper(eu.stage.url, product, user).checkout({ qty });
+  const { data } = await buy(userOf('eu'), 1);
+  await payments.confirm(data.reservation_id);
+  await heal();
+  const group = new Shopper(eu.stage.url, product, userOf('eu'));
+  await until('a group of four has its units', async () => {
+    const { status } = (await group.queueStatus()).data;
+    if (status === 'promoted' || status === 'completed') return true;
+    await group.checkout({ qty: 4 });
+    return (await eu.operator.stats(product)).held === 4;
+  });
+  expect((await totals(product)).reduce((sum, one) => sum + one)).toBe(TOTAL);
+  await expectWhole(product);
+});

@@ -11,11 +11,12 @@ import { DeadlineWatch } from './watch-deadlines.js';
 export type Expiring = { run: (products: readonly ProductId[]) => Promise<JobResult<'expire'>> };
 
 /** @returns by shard */
-export function expireModule({ shards, metrics }: Core): Expiring[] {
+export function expireModule({ config, shards, metrics }: Core): Expiring[] {
+  const limits = config.regions === null ? LIMITS : { ...LIMITS, lineSettleMs: LIMITS.lineSettleOfRegionsMs };
   return shards.all.map(({ sale, log }: WorkerShard) => ({
     async run(products) {
       const ended = await expireOverdue(sale, metrics, log, LIMITS, products);
-      const tended = await maintainLines(sale, metrics, log, LIMITS, products);
+      const tended = await maintainLines(sale, metrics, log, limits, products);
       return { expired: ended.expired, promoted: ended.promoted + tended.promoted, left: tended.left };
     },
   }));

@@ -6,7 +6,6 @@ import {
   storedRisk,
 } from '../../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../../shared/domain/ids.js';
-import { storedRegions } from '../../../shared/domain/regions.js';
 import type { Reads } from '../../../shared/postgres/circuit-breaker.js';
 
 type Row = {
@@ -20,13 +19,12 @@ type Row = {
   checkout_url: string | null;
   extend_seconds: unknown;
   hold_seconds: number;
-  regions: unknown;
   closed: boolean;
 };
 
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
   rules -> 'limits' as limits, rules -> 'audience' as audience, rules ->> 'checkout_url' as checkout_url,
-  rules -> 'extend_seconds' as extend_seconds, rules -> 'regions' as regions, hold_seconds, status = 'closed' as closed from campaigns`;
+  rules -> 'extend_seconds' as extend_seconds, hold_seconds, status = 'closed' as closed from campaigns`;
 
 /** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
@@ -61,7 +59,6 @@ function fromRow(row: Row): CampaignPolicy {
     audience: storedAudience(audience),
     checkoutUrl: row.checkout_url,
     extendSeconds: storedExtendSeconds(row.extend_seconds, row.hold_seconds),
-    regions: storedRegions(row.regions),
     closed: row.closed,
   };
 }

@@ -14,7 +14,6 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
-  regions: null,
   closed: false,
   ...fields,
 });

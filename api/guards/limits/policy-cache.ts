@@ -19,7 +19,6 @@ const UNKNOWN: CampaignPolicy = {
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
-  regions: null,
   closed: false,
 };
 

@@ -27,7 +27,6 @@ const NONE: CampaignPolicy = {
   audience: null,
   checkoutUrl: null,
   extendSeconds: 0,
-  regions: null,
   closed: false,
   limits: {},
 };
