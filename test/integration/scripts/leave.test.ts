@@ -48,6 +48,19 @@ test('leave serves the users behind when only the one who left blocked them', as
   ]);
 });
 
+test('leave serves as many users behind a group as there are units that the group kept from them', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
+  const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('bob', { qty: 3 });
+  for (const user of ['cid', 'dan', 'eve']) await campaign.join(user);
+  await campaign.release(String(held[0]));
+  await campaign.release(String(held[1]));
+  expect(await campaign.stock()).toMatchObject({ free: 2, waiting: 4 });
+  await campaign.leave('bob');
+  expect(await campaign.line()).toEqual(['eve']);
+  expect(await campaign.stock()).toMatchObject({ free: 0, waiting: 1 });
+});
+
 test('leave puts a returning user at the tail', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
