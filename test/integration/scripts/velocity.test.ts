@@ -162,6 +162,15 @@ describe('what is no leak', () => {
     expect(await restocked.campaign.stock()).toMatchObject({ status: 'paused' });
   });
 
+  test('an hour after a resume, also when a restock in it would be calm for a shorter time', async () => {
+    const watched = await open();
+    await watched.campaign.at(LATER).setStatus('pause');
+    await watched.campaign.at(LATER).setStatus('resume');
+    await watched.campaign.at(LATER + MINUTE).restock(10);
+    await watched.takeAt(LATER + 30 * MINUTE, newUsers(60));
+    expect(await watched.campaign.stock()).toMatchObject({ status: 'open' });
+  });
+
   test('users who waited for the units of a sold-out sale, which come back together', async () => {
     const terms = { totalLimit: 200, holdSeconds: 60, maxQty: 200 };
     const [soldOut, notSoldOut] = [await open({}, terms), await open({}, terms)];
