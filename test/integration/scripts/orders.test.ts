@@ -235,6 +235,20 @@ describe('a payment that comes too late', () => {
     expect(await campaign.confirm(id)).toMatchObject({ kind: 'redeemed', reacquired: true });
   });
 
+  test('takes nothing when another late payment of the same call takes the order', async () => {
+    const campaign = await reacquiring();
+    const first = await campaign.use('sue', 0, cart);
+    await campaign.release(first);
+    const second = await campaign.use('sue', 0, cart);
+    await campaign.release(second);
+    // The order is forgotten, so that neither of them excludes the other one before the call.
+    await sale.redis.unlink(orderOf('sue'));
+    expect(await Promise.all([campaign.confirm(first), campaign.confirm(second)])).toMatchObject([
+      { kind: 'redeemed', reacquired: true },
+      { kind: 'ended', state: 'released' },
+    ]);
+  });
+
   test('needs no order for a plain checkout', async () => {
     const campaign = await open('combines', { latePayment: 'reacquire' });
     const id = await campaign.take('pia');
