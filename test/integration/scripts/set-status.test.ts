@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { CampaignStatus } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
 import type { StatusAction } from '../../../shared/sale/scripts/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -114,6 +115,12 @@ test('a sale that was opened before its time is open again after a pause', async
   await campaign.take('ann');
   await campaign.setStatus('pause');
   expect(await campaign.setStatus('resume')).toMatchObject({ kind: 'changed', after: 'open' });
+});
+
+test('a sale that is opened after its time has the beginning that Postgres has', async () => {
+  const campaign = await sale.openCampaign({ ...started, status: 'scheduled' });
+  await campaign.setStatus('open');
+  expect(await sale.redis.hget(keys.campaign(campaign.product), 'starts_at')).toBe(String(PAST.getTime()));
 });
 
 test('set_status finds no campaign for an unknown product', async () => {
