@@ -135,6 +135,16 @@ describe('an order is free again', () => {
     const ttl = await sale.redis.pttl(orderOf('cleo'));
     expect(ttl > 590_000 && ttl <= 600_000).toBe(true);
   });
+
+  test('only of the claims that have ended when another one excludes the code, and is forgotten in its time', async () => {
+    const [one, two, exclusive] = [await open('group:a'), await open('group:b'), await open('exclusive')];
+    const [id, kept] = [await one.use('dora', 0, cart), await two.use('dora', 0, cart)];
+    await one.release(id);
+    expect(await redeem(exclusive, 'dora')).toBe('not_combinable');
+    expect(await sale.redis.get(orderOf('dora'))).toBe(`${kept}=group:b`);
+    const ttl = await sale.redis.pttl(orderOf('dora'));
+    expect(ttl > 0 && ttl <= 600_000).toBe(true);
+  });
 });
 
 describe('a place in line', () => {
