@@ -5,7 +5,7 @@ import { keys } from '../../../shared/redis/keys.js';
 import type { CouponClaim } from '../../../shared/sale/reserve-input.js';
 import type { CheckoutOptions, TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
-import { startSale } from '../../harness/sale.js';
+import { startSale, TEST_LIMITS } from '../../harness/sale.js';
 
 const sale = await startSale();
 const noRoom = { enabled: false, maxSize: 1, presenceSeconds: null };
@@ -268,6 +268,18 @@ test('refuses a redemption without a fresh one-time token only where the campaig
   await expectRefusal(campaign, 'cid', { coupon: claimOf(3, { once }) }, { kind: 'token_used' });
   const elsewhere = await sale.openCampaign({ requireToken: true });
   await elsewhere.use('bob', 0, { once });
+});
+
+test('refuses after a refill every one-time token that a user with a record may have used before it', async () => {
+  const campaign = await sale.openCampaign({ requireToken: true, perUserLimit: 2 });
+  const now = await sale.nowMs();
+  const issuedAt = (ms: number) => ({ nonce: `issued-${ms}`, expiresAtMs: ms + TEST_LIMITS.oneTimeTokenMs });
+  await campaign.use('ann', 0, { once: issuedAt(now - 1_000) });
+  await campaign.set({ restored_at: now });
+  const later = campaign.at(now + 1);
+  expect((await later.redeem('ann', 0, { once: issuedAt(now) })).kind).toBe('token_expired');
+  expect((await later.redeem('ann', 0, { once: issuedAt(now + 1) })).kind).toBe('reserved');
+  expect((await later.redeem('bob', 0, { once: issuedAt(now - 1_000 - 1) })).kind).toBe('reserved');
 });
 
 test('a key of an archived campaign without a recall gets campaign_ended, whatever its token', async () => {
