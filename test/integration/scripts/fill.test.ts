@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { IdempotencyKey, UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable, FencedOut } from '../../../shared/errors/faults.js';
 import { readEpoch } from '../../../shared/redis/epoch.js';
 import { decodeInstallation } from '../../../shared/redis/installation.js';
@@ -121,6 +122,19 @@ test('writes any number of records, in batches, as encoders and decoders agree',
   await sale.redis.del(...campaignKeys(campaign.product));
   await sale.redis.hdel(keys.directory, String(campaign.terms.no));
   await campaign.store.campaigns.load(campaign.terms);
+});
+
+test('a response of another campaign under the same key stays for as long as it would have without the refill', async () => {
+  const { product } = sale.unknownCampaign();
+  const [user, key] = ['ann' as UserId, newKey() as IdempotencyKey];
+  const name = keys.idempotency(user, key);
+  await sale.fill(async (token) => {
+    const restore = new CampaignRestore(fill, token, product);
+    await restore.answers([{ user, key, answer: '1|1|ann|first', ttlMs: 90_000 }]);
+    await restore.answers([{ user, key, answer: '2|1|ann|second', ttlMs: 5_000 }]);
+  });
+  expect(await sale.redis.get(name)).toBe('1|1|ann|first\n2|1|ann|second');
+  expect(await sale.redis.pttl(name)).toBeGreaterThan(80_000);
 });
 
 test('the journal of a next history begins with its first number', async () => {
