@@ -253,6 +253,17 @@ test('a line that is closed frees the codes that people came with, a batch at a 
   ]);
 });
 
+test('a line that is closed ends with the users who step back in the same call', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, type: 'pool', codes: 9, ...room(60) });
+  const bought = await campaign.use('ann', 1);
+  for (const [i, user] of ['bob', 'cid'].entries()) await campaign.redeem(user, i + 2);
+  await campaign.confirm(bought);
+  expect(await campaign.tend()).toEqual(nothing);
+  await campaign.letPresenceLapse('bob');
+  expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, away: 1, closed: 2 });
+  expect([await campaign.line(), await campaign.usedCodes()]).toEqual([[], [1]]);
+});
+
 test('lines that may yet be served stay: before any stock, without limit, while paused', async () => {
   const empty = await sale.openCampaign({ totalLimit: 0 });
   await empty.join('ann');
