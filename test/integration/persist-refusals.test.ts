@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { RawEntry } from '../../shared/contracts/journal.js';
 import { MAX_UNITS } from '../../shared/domain/campaign.js';
+import { Database } from '../../shared/postgres/pool.js';
 import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
 import { decodeRecovered, readKnownRows } from '../../worker/recovery/known-rows.js';
@@ -168,6 +169,34 @@ test('Persist voids once when it dies between Redis and Postgres', async () => {
     ['voided', 'voided', 'campaigns_cap'],
   ]);
   expect(await campaign.stock()).toMatchObject({ total: 1, free: 0, held: 1 });
+});
+
+test('Persist settles an entry once when another worker settles it first', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await store.insertByHand(campaign, { user: 'somebody' });
+  const id = await campaign.take('ann');
+  const refused = await sale.journal.lastId();
+  const other = store.persistWith({ batchEntries: 1 });
+  /** The other worker comes before the transaction that settles the entry, which alone locks nothing first. */
+  class Overtaken extends Database {
+    override async transaction<Value>(...[work, first]: Parameters<Database['transaction']>): Promise<Value> {
+      if (!first) await other.upTo(refused);
+      return super.transaction(work, first) as Promise<Value>;
+    }
+  }
+  const limits = { connections: 3, statementMs: 20_000, connectMs: 5_000 };
+  const overtaken = new Overtaken({ url: store.url, name: 'tests', ...limits, onError: () => {} });
+  const before = await voidedCount('campaigns_cap');
+  await store.persistWith({ database: overtaken }).upTo(refused);
+  await overtaken.close();
+  expect((await voidedCount('campaigns_cap')) - before).toBe(1);
+  const { rows } = await store.sql.query(
+    `select count(*)::int as events from outbox_events where subject = $1 and type like '%.voided.%'`,
+    [id],
+  );
+  expect(rows).toEqual([{ events: 1 }]);
+  await store.persist();
+  expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
 });
 
 test('a restock after a voided reservation makes room in Postgres for what it added', async () => {
