@@ -256,6 +256,20 @@ test('Persist voids nothing by a cap that is older than the total of Redis, and 
   ]);
 });
 
+test('Persist does not take a restock of another campaign for one of this campaign that came later', async () => {
+  const [campaign, other] = [await store.openCampaign({ totalLimit: 1 }), await store.openCampaign({ totalLimit: 1 })];
+  await campaign.restock(2);
+  await store.persist();
+  await store.sql.query('update campaigns set total_limit = 1 where campaign_id = $1', [campaign.terms.id]);
+  const ids = [await campaign.take('ann'), await campaign.take('bob')];
+  await other.restock(2);
+  await expect(store.persist()).rejects.toMatchObject({ name: 'PostgresBehind', totals: { redis: 3, postgres: 1 } });
+  await store.sql.query('update campaigns set total_limit = 3 where campaign_id = $1', [campaign.terms.id]);
+  await store.persist();
+  const saved = ['reserved', 'reserved', null];
+  expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
+});
+
 test('a restock that came later does not make room for what was refused before it', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   await store.insertByHand(campaign, { user: 'somebody' });
