@@ -310,6 +310,19 @@ describe('terms that Redis has and Postgres has not yet', () => {
     expect(await store.campaigns.find(campaign.product)).toMatchObject(raised);
   });
 
+  test('Persist voids nothing by a cap that it found after the terms, if Postgres lacks a restock', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 1 });
+    await campaign.restock(2);
+    await store.persist();
+    await store.sql.query('update campaigns set total_limit = 1 where campaign_id = $1', [campaign.terms.id]);
+    await campaign.amend({ perUserLimit: 2 });
+    const ids = [await campaign.take('ann'), await campaign.take('ann')];
+    await expect(store.persist()).rejects.toMatchObject({ name: 'PostgresBehind', totals: { redis: 3, postgres: 1 } });
+    await store.sql.query('update campaigns set total_limit = 3 where campaign_id = $1', [campaign.terms.id]);
+    await store.persist();
+    expect(await store.bothSides(campaign, ids)).toEqual([saved, saved]);
+  });
+
   /** Raises the limit in a change of an operator, who commits it when the work waits for it. */
   async function raiseDuring(campaign: TestCampaign, work: () => Promise<unknown>): Promise<void> {
     const operator = new pg.Client({ connectionString: store.url });
