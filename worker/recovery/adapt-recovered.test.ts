@@ -128,6 +128,14 @@ describe('adaptEntries', () => {
     expect(adapt([redeemed(2_000)], known('reserved', 1_000, 9_000)).kinds).toEqual(['redeemed']);
   });
 
+  it('applies a change of the millisecond in which the row last changed', () => {
+    expect(adapt([released(1_000)], known('reserved', 1_000, 9_000))).toMatchObject({
+      kinds: ['released'],
+      reasons: [],
+    });
+    expect(adapt([redeemed(1_000)], known('reserved', 1_001, 9_000)).kinds).toEqual([]);
+  });
+
   it('brings a reservation with its payment when Postgres has neither', () => {
     const record = 'redeemed|ann|1|1|9000|4|order-1|';
     const { kinds, entries } = adapt([redeemed(2_000, record)], nothingKnown());
