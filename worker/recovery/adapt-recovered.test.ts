@@ -128,6 +128,11 @@ describe('adaptEntries', () => {
     expect(adapt([redeemed(2_000)], known('reserved', 1_000, 9_000)).kinds).toEqual(['redeemed']);
   });
 
+  it('expires a reservation at its deadline, not after it', () => {
+    const kindsAt = (at: number) => adapt([reserved(OTHER, at, 20_000)], known('reserved', 1_000, 9_000)).kinds;
+    expect([kindsAt(8_999), kindsAt(9_000)]).toEqual([['reserved'], ['expired', 'reserved']]);
+  });
+
   it('applies a change of the millisecond in which the row last changed', () => {
     expect(adapt([released(1_000)], known('reserved', 1_000, 9_000))).toMatchObject({
       kinds: ['released'],
