@@ -25,9 +25,11 @@ function away<Target extends object>(target: Target, engine: EngineUnavailable['
 
 /**
  * What the worker of a test cannot reach. `bucketAwayMs`: how long the line waits for a bucket. `beforePromote`: runs
- * before each promotion.
+ * before each promotion. `lineSettleMs`: for how long no unit must have been obtainable before the line is closed.
  */
-type Outage = { bucket?: number; postgres?: boolean; bucketAwayMs?: number; beforePromote?: () => Promise<void> };
+type Outage = { bucket?: number; postgres?: boolean; bucketAwayMs?: number; beforePromote?: () => Promise<void> } & {
+  lineSettleMs?: number;
+};
 
 /** The same store, whose line runs something before each promotion. */
 function delayed(store: SaleStore, before: () => Promise<void>): SaleStore {
@@ -62,7 +64,10 @@ function workerOf({ product, stored }: DividedCampaign, outage: Outage = {}) {
     transfers: sale.transfersOf(sales, outage.postgres ? away(sale.table, 'postgres') : committing),
     metrics: sale.metrics,
     log: sale.log,
-    limits: { roundEveryMs: 20, bucketAwayMs: outage.bucketAwayMs ?? 0, promoteBatch: 50, lineSettleMs: 600_000 },
+    limits: {
+      ...{ roundEveryMs: 20, promoteBatch: 50 },
+      ...{ bucketAwayMs: outage.bucketAwayMs ?? 0, lineSettleMs: outage.lineSettleMs ?? 600_000 },
+    },
   });
   const state = {
     ...{ product, id: stored.id, completedAt: Number.NEGATIVE_INFINITY },
@@ -189,6 +194,22 @@ it('ends the rounds of a closed campaign once no unit is on its way', async () =
   };
   expect(await isOver()).toEqual([false, false]);
   expect(await isOver()).toEqual([true, true]);
+});
+
+it('closes no line while a unit is on its way of which Postgres does not know yet', async () => {
+  const { campaign, line } = await openSoldOut(1);
+  await release(campaign, 3);
+  expect((await campaign.storeOf(3).buckets.moveOut(campaign.product, 2, 1)).kind).toBe('moved');
+  for (const { id, bucket, state } of await campaign.reservations())
+    if (state === 'reserved')
+      await campaign.storeOf(bucket).reservations.confirm(campaign.product, id, '', { actor: '', trace: '' });
+  const { round } = workerOf(campaign, { lineSettleMs: 0 });
+  await round();
+  expect(await campaign.storeOf(1).reader.stock(campaign.product)).toMatchObject({ waiting: 1 });
+  await sale.persistAll();
+  const worker = workerOf(campaign, { lineSettleMs: 0 });
+  for (let rounds = 0; rounds < 3; rounds += 1) await worker.round();
+  expect(await servedOf(campaign)).toEqual(line);
 });
 
 it('takes the turn from the first shard that responds', async () => {
