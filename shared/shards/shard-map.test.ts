@@ -77,6 +77,13 @@ test('a campaign that was placed is never taken for one that does not exist: it 
   ]);
 });
 
+test('neither is a divided campaign, also if its home is the shard of its hash', () => {
+  const map = new ShardMap(4);
+  map.replace(placed(2, [], [[product, 4]]));
+  map.compared(2, performance.now());
+  expect(() => map.assertNowhere(product)).toThrow('its shard does not have sneaker-42 yet');
+});
+
 test('a process that ran through does not take the rows of a Postgres that was set back for true', () => {
   const map = new ShardMap(4);
   map.replace(placed(9, [[product, OTHER]]));
