@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import { ApiKeys, bearerOf } from './api-keys.js';
+import type { OperatorSessions } from './operator-sessions.js';
 
 const keys = new ApiKeys(
   [
@@ -47,6 +48,14 @@ test('asks for credentials when there are none or unknown ones', () => {
 test('tells a key of the wrong kind apart from an unknown one', () => {
   expect(refusal('Bearer secret-of-payments', 'admin')).toEqual(['forbidden', 403, null]);
   expect(refusal('Bearer secret-of-olga', 'service')).toEqual(['forbidden', 403, null]);
+});
+
+test('takes the session of a browser only where no other credentials are sent', () => {
+  const sessions = { caller: () => ({ operator: 'olga', role: 'admin', expiresAtMs: 1 }) };
+  const withSession = new ApiKeys([], [], null, () => {}, sessions as unknown as OperatorSessions);
+  expect(withSession.require(asking(), 'admin')).toBe('olga');
+  for (const header of ['', 'Basic b2xnYTp4', 'Bearer unknown-secret'])
+    expect(() => withSession.require(asking(header), 'admin')).toThrow('The');
 });
 
 test('sees whether a secret was sent at all', () => {
