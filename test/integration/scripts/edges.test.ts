@@ -59,6 +59,18 @@ test('a script keeps a promise to the millisecond before its deadline and not lo
   expect(await campaign.at(due).expire()).toEqual({ kind: 'swept', expired: 1, promoted: 0, due: 0 });
 });
 
+test('a script gives back a part, or extends a hold, to the millisecond before its deadline and not longer', async () => {
+  const campaign = await sale.openCampaign({ startsAt: new Date(T - 60_000), holdSeconds: 60, perUserLimit: 8 });
+  const due = T + 60_000;
+  const [early, late] = [await campaign.at(T).take('ann', { qty: 2 }), await campaign.at(T).take('ann', { qty: 2 })];
+  const keepOne = (ms: number, id: string) => campaign.at(ms).release(id, null, '', '', 1);
+  expect(await keepOne(due, late)).toMatchObject({ kind: 'released', state: 'expired' });
+  expect(await campaign.at(due).extend(late)).toEqual({ kind: 'ended', state: 'expired' });
+  expect(await keepOne(due - 1, early)).toMatchObject({ kind: 'kept', qty: 1, released: 1 });
+  expect(await campaign.at(due - 1).extend(early, 1_000)).toMatchObject({ kind: 'extended', dueMs: due + 1_000 });
+  expect(await campaign.reservation(late)).toMatchObject({ state: 'reserved', qty: 2, dueMs: due });
+});
+
 test('a script takes a token from thirty seconds before it could have been issued to thirty seconds after it expired', async () => {
   const campaign = await sale.openCampaign({
     startsAt: new Date(T - 600_000),
