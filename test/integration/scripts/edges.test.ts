@@ -115,3 +115,16 @@ test('a script counts a refused checkout of a device as little as a replayed one
   }
   await at(T + 60_000).take('ann', { device: 'pad' });
 });
+
+test('a script passes over a waiting user who was not seen for exactly as long as the campaign allows', async () => {
+  const presenceMs = 60_000;
+  for (const [ms, status] of [[T + presenceMs - 1, 'promoted'] as const, [T + presenceMs, 'queued'] as const]) {
+    const campaign = await sale.openCampaign({
+      ...{ startsAt: new Date(T - 60_000), totalLimit: 0 },
+      waitingRoom: { enabled: true, maxSize: 10, presenceSeconds: presenceMs / 1_000 },
+    });
+    await campaign.at(T).join('ann');
+    await campaign.at(ms).restock(1);
+    expect(await campaign.at(ms).standing('ann')).toMatchObject({ status });
+  }
+});
