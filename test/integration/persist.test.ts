@@ -214,6 +214,20 @@ test('closing a campaign ends the tickets of waiting users, and no others', asyn
   expect((await store.tickets(campaign)).map(({ status }) => status)).toEqual(['left', 'closed', 'closed']);
 });
 
+test('an opening moves the beginning of a sale to an earlier time, and never to a later one', async () => {
+  const [hourAgo, inAnHour] = [new Date(Date.now() - 3_600_000), new Date(Date.now() + 3_600_000)];
+  const beginningOf = async (startsAt: Date) => {
+    const campaign = await store.openCampaign({ status: 'scheduled', startsAt });
+    await campaign.setStatus('open');
+    await store.persist();
+    return (await store.campaigns.find(campaign.product))?.startsAt.getTime();
+  };
+  expect(await beginningOf(hourAgo)).toBe(hourAgo.getTime());
+  const moved = await beginningOf(inAnHour);
+  expect(moved).toBeLessThan(inAnHour.getTime());
+  expect(moved).toBeGreaterThan(hourAgo.getTime());
+});
+
 test('Persist moves the cursor, announces how far it came and trims what is written, and nothing else', async () => {
   const campaign = await store.openCampaign();
   await campaign.take('ann');
