@@ -341,6 +341,16 @@ describe('an event for an unknown order', () => {
     expect(await rowsOf(payment_ref)).toHaveLength(1);
   });
 
+  it.each(['payment.failed', 'payment.expired'])('%s says nothing about an order that is made later', async (type) => {
+    const [order_id, payment_ref, id] = [`cart-${randomUUID()}`, ref(), randomUUID()];
+    const say = async () => (await sendSigned(service.url, type, { order_id, payment_ref }, { id })).data;
+    expect(await say()).toEqual({ outcome: 'unknown', repeated: false });
+    const { product } = await redeem(order_id);
+    expect(await say()).toEqual({ outcome: 'unknown', repeated: true });
+    expect(await rowsOf(payment_ref)).toMatchObject([{ outcome: 'unknown', reservation_id: null }]);
+    await expectUnits(product, { redeemed: 0, held: 1, free: 2 });
+  });
+
   it('that has several reservations is decided for each', async () => {
     const [order_id, payment_ref] = [`cart-${randomUUID()}`, ref()];
     const all = [await redeem(order_id), await redeem(order_id)];
