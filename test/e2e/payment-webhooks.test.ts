@@ -444,6 +444,15 @@ describe('a refund', () => {
     expect(await standing(bought)).toBe('released');
     await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
   });
+
+  it('without a known reservation is not one of a payment of another provider with the same reference', async () => {
+    const [bought, payment_ref] = [await buy(), ref()];
+    const elsewhere = stripe.event('charge.refunded', stripe.charge({ order_id: randomUUID() }, payment_ref));
+    expect((await stripe.send(elsewhere)).data.outcome).toBe('unknown');
+    const paid = await sendSigned(service.url, 'payment.succeeded', { reservation_id: bought.id, payment_ref });
+    expect(paid.data.outcome).toBe('confirmed');
+    await expectUnits(bought.product, { redeemed: 1, held: 0, free: 2 });
+  });
 });
 
 describe('an order that others can name', () => {
