@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { FakeStripe, PROVIDER_ENV } from '../harness/payment-providers.js';
+import { FakeStripe, PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { untilWhole } from '../harness/verdict.js';
@@ -78,6 +78,9 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   const ticketOfLate = { 'x-ticket': String(late.ticket) };
   const statusOfLate = async () => (await late.queueStatus(ticketOfLate)).data.status;
   await until('its hold has ended', async () => (await statusOfLate()) === 'expired');
+  const inParts = await stage.openCampaign({ total_limit: 1, hold_seconds: 900 });
+  const payer = arrive(stage.url, inParts);
+  const part = { reservation_id: String((await payer.checkout()).data.reservation_id), partial: true };
   stage.postgres.kill('SIGKILL');
   await stage.postgres.exited;
   const paid = stripe.event('checkout.session.completed', stripe.session(metadata, 'pi_away'));
@@ -87,6 +90,11 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   const paidLate = stripe.event('checkout.session.completed', stripe.session(ended, 'pi_late'));
   expect((await stripe.send(paidLate)).status).toBe(503);
   expect(await statusOfLate()).toBe('expired');
+  // A part of the amount is never a payment.
+  const paidInPart = () =>
+    sendSigned(stage.url, 'payment.succeeded', { ...part, payment_ref: 'pi_part' }, { id: 'msg_1' });
+  expect((await paidInPart()).status).toBe(503);
+  expect((await payer.queueStatus({ 'x-ticket': String(payer.ticket) })).data.status).toBe('completed');
   await until('its hold would have ended', () => Date.now() > Date.parse(data.pay_before));
   await stage.startPostgres();
   const again = await until('the event is stored', async () => {
@@ -97,5 +105,6 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   expect((await shopper.queueStatus(ticket)).data.status).toBe('redeemed');
   expect((await stripe.send(paidLate)).data).toEqual({ outcome: 'reacquired', repeated: false });
   expect(await statusOfLate()).toBe('redeemed');
-  for (const one of [product, over]) await untilWhole(stage.env, one);
+  expect((await paidInPart()).data).toEqual({ outcome: 'partial', repeated: false });
+  for (const one of [product, over, inParts]) await untilWhole(stage.env, one);
 });
