@@ -182,6 +182,16 @@ test('a promise that Postgres refuses is reported, and keeps no other from it', 
   expect(await write(campaign)).toBe(1);
 });
 
+test('the ledger counts units over the cap that Redis has promised and Postgres lacks', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  const ids = [await campaign.take('ann'), await campaign.take('bob')];
+  await store.persist();
+  await store.sql.query('delete from redemptions where redemption_id = $1', [ids[1]]);
+  expect(await store.verdictOf(campaign)).toMatchObject({ lost: 1, over_cap: 0 });
+  await store.sql.query('update campaigns set total_limit = 1 where campaign_id = $1', [campaign.terms.id]);
+  expect(await store.verdictOf(campaign)).toMatchObject({ lost: 1, over_cap: 1 });
+});
+
 test('nothing is written over a gap of the journal', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');
