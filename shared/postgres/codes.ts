@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Code } from '../domain/codes.js';
 import type { CampaignId, CampaignNo, UserId } from '../domain/ids.js';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
 import type { Database, Queryable } from './pool.js';
 
 export type FoundCode = {
@@ -17,11 +18,6 @@ export type NewCode = { code: Code; codeNo: number; userId: string | null };
 /** How far the numbered codes of each campaign have been read: campaign id → last number. */
 export type CodeMarks = Map<string, number>;
 
-/**
- * Advisory lock. Transactions that issue codes hold it shared, from before the announcement until the commit. A process
- * that waits for all of them takes it exclusively.
- */
-const ISSUING_LOCK = 7_102_003;
 const UUID = /^[0-9a-f-]{36}$/;
 
 /**
@@ -82,12 +78,12 @@ export class CodesTable {
 
   /** Takes the lock that must be held before codes are announced. The end of the transaction releases it. */
   async lockIssuing(client: Queryable): Promise<void> {
-    await client.query(`select pg_advisory_xact_lock_shared(${ISSUING_LOCK})`);
+    await client.query(`select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.issuing})`);
   }
 
   /** Returns when every transaction that announced codes before this call has ended. */
   async waitForIssuers(): Promise<void> {
-    await this.database.query(`select pg_advisory_xact_lock(${ISSUING_LOCK})`);
+    await this.database.query(`select pg_advisory_xact_lock(${ADVISORY_LOCKS.issuing})`);
   }
 
   /** Locks the code numbers of a campaign until the end of the transaction. @returns the last number in use */

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
 import { requireFormat } from './format.js';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
@@ -29,8 +30,6 @@ const migrationSource: Knex.MigrationSource<string> = {
   },
 };
 
-/** Number of the advisory lock. Any number works that no other code uses. */
-const MIGRATION_LOCK = 7_102_002;
 const RETRY_MS = 100;
 const TABLE = { tableName: 'schema_migrations' };
 /** Lifts limits of the role for one transaction. A setting of the session would reach other clients of a pooler. */
@@ -71,7 +70,7 @@ export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
 async function beginLocked(client: pg.Client): Promise<boolean> {
   // The types lack the results of several statements.
   const results: unknown = await client.query(
-    `begin; ${UNLIMITED}; select pg_try_advisory_xact_lock(${MIGRATION_LOCK}) as taken`,
+    `begin; ${UNLIMITED}; select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.migration}) as taken`,
   );
   const isTaken = (results as pg.QueryResult<{ taken: boolean }>[]).at(-1)?.rows[0]?.taken === true;
   if (!isTaken) await client.query('rollback');

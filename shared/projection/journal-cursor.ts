@@ -1,5 +1,6 @@
 import type { QueryResult } from 'pg';
 import type { RawEntry } from '../contracts/journal.js';
+import { ADVISORY_LOCKS } from '../postgres/advisory-locks.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 
 /**
@@ -12,9 +13,6 @@ export const lockWithHistory = (shard: number): readonly string[] => [
      set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
    from journal_cursor where shard = ${shard} for update`,
 ];
-
-/** Number of the advisory lock. Any number works that no other code uses. */
-const WRITE_LOCK = 7_102_003;
 
 /** The cursor and the generation of the latest history (null before the first one). */
 export type LockedCursor = { cursor: string; generation: number | null };
@@ -44,7 +42,7 @@ export class JournalCursor {
    * delays its own shard alone.
    */
   async lockWrites(client: Queryable): Promise<void> {
-    if (this.hasOthers) await client.query(`select pg_advisory_xact_lock(${WRITE_LOCK})`);
+    if (this.hasOthers) await client.query(`select pg_advisory_xact_lock(${ADVISORY_LOCKS.write})`);
   }
 
   /**

@@ -1,7 +1,6 @@
+import { ADVISORY_LOCKS } from '../../shared/postgres/advisory-locks.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
-/** The advisory lock in PostgreSQL of shard 0. Any number works that no other code uses. */
-const RECOVERY_LOCK = 7_102_001;
 /** The locks of the other shards are pairs of this number and the shard. */
 const SHARD_LOCKS = 7_102;
 /** A holder that is frozen for longer loses the lock, because Postgres ends its transaction. */
@@ -35,7 +34,7 @@ export class RecoveryLock {
       const { rows } = await client.query<{ mine: boolean }>(
         // Workers of the version before lock shard 0 by one number.
         this.shard === 0
-          ? `select pg_try_advisory_xact_lock(${RECOVERY_LOCK}) as mine`
+          ? `select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.recovery}) as mine`
           : `select pg_try_advisory_xact_lock(${SHARD_LOCKS}, ${this.shard}) as mine`,
       );
       if (!rows[0]?.mine) return false;
