@@ -68,7 +68,7 @@ export function adminModule(
   core: Core,
   guards: Guards,
   claims: Claims,
-  others: Pick<OwnRegion, 'knowsAll' | 'othersWith'> | null,
+  others: Omit<OwnRegion, 'name' | 'names'> | null,
 ): Route[] {
   const { config, log, clock, shards, database, sales, queues, queueStates } = core;
   const { apiKeys } = guards.auth;
@@ -139,7 +139,7 @@ function createCampaigns(
   }: {
     table: CampaignsTable;
     actions: CampaignActions;
-    others: Pick<OwnRegion, 'knowsAll' | 'othersWith'> | null;
+    others: Omit<OwnRegion, 'name' | 'names'> | null;
   },
 ): Campaigns {
   return new Campaigns({

@@ -10,6 +10,8 @@ export type OwnRegion = {
   names: readonly RegionName[];
   /** Whether every region has been reached since the start, so that `othersWith` is right. */
   knowsAll: () => boolean;
+  /** Whether another region can be called now. */
+  reaches: (region: RegionName) => boolean;
   /** The other regions that have a campaign for a product, each with those that it sells it with; null = alone. */
   othersWith: (product: string) => readonly { region: RegionName; sellers: readonly RegionName[] | null }[];
 };
@@ -30,6 +32,10 @@ export function sellersOf(wanted: Wanted, own: OwnRegion | null): RegionName[] |
     throw new Problem('temporarily_unavailable', 'Not every region has been reached since the start.', {
       retryAfterSeconds: 1,
     });
+  // Of a region that cannot be called it is not known whether it has another list by now.
+  const away = wanted.regions?.find((name) => name !== own.name && !own.reaches(name));
+  if (away !== undefined)
+    throw new Problem('region_unavailable', `Region ${away} cannot be called.`, { retryAfterSeconds: 1 });
   const asked = wanted.regions && new Set(wanted.regions);
   const sellers = asked && own.names.filter((name) => asked.has(name));
   for (const { region, sellers: theirs } of own.othersWith(wanted.product_id))

@@ -116,7 +116,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
             headers: ['Location'],
           },
         },
-        errors: [...WRITE_ERRORS, 'buckets_unavailable', 'campaign_exists', 'code_taken'],
+        errors: [...WRITE_ERRORS, 'buckets_unavailable', 'campaign_exists', 'code_taken', 'region_unavailable'],
       },
       async (call) => {
         const { req } = call;

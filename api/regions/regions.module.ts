@@ -2,6 +2,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { Code } from '../../shared/domain/codes.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import type { RegionName } from '../../shared/domain/regions.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { campaignsAfter } from '../../shared/postgres/region-state.js';
@@ -37,7 +38,11 @@ export type RegionParts = {
   /** Whether another region decides about a code of a user. */
   isOfOther: (code: Code, user: UserId) => boolean;
   /** What the other regions sell, for the creation of campaigns (api/admin/campaign-regions.ts). */
-  others: { knowsAll: () => boolean; othersWith: (product: string) => ReturnType<RegionDirectory['othersWith']> };
+  others: {
+    knowsAll: () => boolean;
+    reaches: (region: RegionName) => boolean;
+    othersWith: (product: string) => ReturnType<RegionDirectory['othersWith']>;
+  };
   checks: () => { own: Check; others: Record<string, Check> };
 };
 
@@ -82,6 +87,7 @@ export function regionsModule(
     isOfOther: (code, user) => owners.ofCode(code, user) !== own,
     others: {
       knowsAll: () => regions.directory.isComplete,
+      reaches: (region) => regions.linkTo(region) !== null,
       othersWith: (product) => regions.directory.othersWith(product),
     },
     checks: () => checksOf(regions),

@@ -282,6 +282,10 @@ test('a product is sold by two regions only with the same list', async () => {
     [BOTH, { type: 'unique' }],
   ] as const)
     expect(await create(us, [...regions], more)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  await cut();
+  await until('the cut is noticed', async () => (await readinessOf(us.stage.url))?.checks.region_eu?.ok === false);
+  expect(await create(us, BOTH)).toMatchObject({ status: 503, body: { code: 'region_unavailable' } });
+  await heal();
   expect((await create(us)).status).toBe(201);
   await until('the other region refuses it', async () => {
     const { status, body } = await create(eu, BOTH, { draft: true });

@@ -14,6 +14,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   getCampaignHistory: 'viewer',
   getCampaignReport: 'viewer',
   readCampaignRegions: 'viewer',
+  listRegionTransfers: 'viewer',
   listTermChanges: 'viewer',
   getCodeJob: 'viewer',
 
@@ -66,7 +67,6 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   listSessions: 'admin',
   endSession: 'admin',
   giveRegionUnits: 'admin',
-  listRegionTransfers: 'admin',
 };
 
 /** The least role for a call of operators; null = the table lacks it. */
