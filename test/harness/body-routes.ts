@@ -175,6 +175,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         total_limit: 'seconds',
         draft: 'flag',
         buckets: 'buckets',
+        regions: 'text',
       },
     },
     {
@@ -189,6 +190,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         code: 'text',
         total_limit: 'text',
         buckets: 'text',
+        regions: 'text',
         status: 'text',
         draft: 'flag',
       },
