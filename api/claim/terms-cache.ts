@@ -29,8 +29,7 @@ type Reading = { terms: TermsVersion | null; readAtMs: number };
 
 /**
  * Caches the terms of campaigns in one process, so that checking or redeeming a code costs no round trip to Postgres
- * and a sale continues without Postgres. A version never changes within a history of Redis, so it is not read
- * twice.
+ * and a sale continues without Postgres. A version never changes within a history of Redis, so it is read once.
  */
 export class TermsCache {
   readonly #current: LRUCache<ProductId, Reading>;
