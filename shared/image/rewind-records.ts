@@ -23,17 +23,22 @@ export function rewindRecord(
   const { qty, released, refunded, burned } = fact;
   const change = first('state', id);
   const isChanged = change !== undefined;
+  const state = isChanged ? stateOf(fact.state, record, row, isPaid && change.void !== undefined) : record.state;
   const at: ReservationRecord = {
     ...record,
     qty,
-    state: isChanged ? stateOf(fact.state, record, row, isPaid && change.void !== undefined) : record.state,
-    // A late payment takes another slot.
-    slot: isChanged && row ? row.slot : record.slot,
+    state,
+    // A late payment takes another slot, which a row from before it has not.
+    slot: isChanged && row && !isEndedThenPaid(state, row) ? row.slot : record.slot,
     dueMs: first('due', id) && row ? row.dueMs : record.dueMs,
   };
   const { reduced: _, ...whole } = at;
   return released + refunded > 0 ? { ...at, reduced: { released, refunded, burned } } : whole;
 }
+
+/** Whether a late payment lies between a row and a later state: Redis no longer knows of it after a refund. */
+const isEndedThenPaid = (state: RecordState, row: ReservationRecord): boolean =>
+  (state === 'redeemed' || state === 'reacquired') && (row.state === 'expired' || row.state === 'released');
 
 /** @param isPaid whether it was paid when it was voided */
 function stateOf(
@@ -42,7 +47,7 @@ function stateOf(
   row: ReservationRecord | null,
   isPaid: boolean,
 ): RecordState {
-  if (state === 'redeemed' && row?.state === 'reacquired') return row.state;
+  if (state === 'redeemed' && row && (row.state === 'reacquired' || isEndedThenPaid(state, row))) return 'reacquired';
   // If nothing was due, it was never unpaid.
   return state === 'reserved' && (dueMs === 0 || isPaid) ? 'redeemed' : state;
 }

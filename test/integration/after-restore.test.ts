@@ -113,6 +113,32 @@ test('reconcile --after-restore brings back a deadline that was extended', async
   expect(of(await repair(), campaign)?.changed ?? {}).toEqual({});
 });
 
+test.each(['return', 'burn'] as const)(
+  'reconcile --after-restore knows a late payment whose refund is in the journal: %s',
+  async (refundPolicy) => {
+    const campaign = await store.openCampaign({ totalLimit: 2, refundPolicy, latePayment: 'reacquire' });
+    const [id, other] = [await campaign.take('ann'), await campaign.take('ben')];
+    await campaign.setDeadline(id, (await sale.nowMs()) - 1);
+    await campaign.expire();
+    await store.persist();
+    const backup = await takeBackup(store.sql);
+    await campaign.confirm(id, 'pay-late');
+    await store.persist();
+    await campaign.refund(id);
+    await goBack(store.sql, backup);
+    expect(of(await repair(), campaign)).toMatchObject({ changed: { 'expired → reacquired': 1 }, leftAlone: 0 });
+    const { rows } = await store.sql.query(
+      'select status, burned from redemptions where redemption_id = any($1) order by status',
+      [[id, other]],
+    );
+    expect(rows).toEqual([
+      { status: 'refunded', burned: refundPolicy === 'burn' },
+      { status: 'reserved', burned: false },
+    ]);
+    await expectWhole(campaign);
+  },
+);
+
 test('reconcile --after-restore keeps users erased, also one who came back under the erased id and bought again', async () => {
   const campaign = await store.openCampaign({ totalLimit: 9 });
   const other = await store.openCampaign({ totalLimit: 9 });
