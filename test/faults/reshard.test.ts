@@ -224,7 +224,7 @@ it('keeps a process with another number of shards out of service, and says why',
   });
 });
 
-it('a restore into an empty database sees that Redis has data, whatever number of shards it has', async () => {
+it('a restore into an empty database sees that Redis has data under another number of shards', async () => {
   const backup = join(stage.folder, 'backup');
   expect((await run('backup', [backup])).code).toBe(0);
   await stage.query('create database empty');

@@ -121,7 +121,7 @@ test('Persist voids an allowance that Postgres does not grant', async () => {
 
 test('whatever the journal says later of a voided reservation, it stays voided', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, refundPolicy: 'burn' });
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   const id = await campaign.take('ann');
   await campaign.confirm(id, 'pay-1');
   await store.persist();
@@ -138,7 +138,7 @@ test('Persist voids a late payment that took a unit which another user has in Po
   await campaign.letDeadlinePass(id);
   await campaign.expire();
   await store.persist();
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   expect(await campaign.confirm(id)).toMatchObject({ kind: 'redeemed', reacquired: true });
   await store.persist();
   expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
@@ -150,7 +150,7 @@ test('Persist voids a late payment that took a unit which another user has in Po
 
 test('Persist voids once when it dies between Redis and Postgres', async () => {
   const campaign = await store.openCampaign({ totalLimit: 2 });
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   const ids = [await campaign.take('ann'), await campaign.take('bob')];
   class Dying extends RefusedEntries {
     override async settle(...args: Parameters<RefusedEntries['settle']>): Promise<void> {
@@ -173,7 +173,7 @@ test('Persist voids once when it dies between Redis and Postgres', async () => {
 
 test('Persist settles an entry once when another worker settles it first', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   const id = await campaign.take('ann');
   const refused = await sale.journal.lastId();
   const other = store.persistWith({ batchEntries: 1 });
@@ -201,7 +201,7 @@ test('Persist settles an entry once when another worker settles it first', async
 
 test('a restock after a voided reservation makes room in Postgres for what it added', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   await campaign.take('ann');
   await store.persist();
   await campaign.restock(1);
@@ -272,7 +272,7 @@ test('Persist does not take a restock of another campaign for one of this campai
 
 test('a restock that came later does not make room for what was refused before it', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
-  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.insertByHand(campaign, { user: 'zoe' });
   const id = await campaign.take('ann');
   await campaign.restock(5);
   await store.persist(store.persistWith({ batchEntries: 1 }));
@@ -302,7 +302,7 @@ describe('terms that Redis has and Postgres has not yet', () => {
 
   test('Persist keeps it also when the other reasons for a refusal are real', async () => {
     const campaign = await store.openCampaign({ totalLimit: 3 });
-    await store.insertByHand(campaign, { user: 'somebody' });
+    await store.insertByHand(campaign, { user: 'zoe' });
     await campaign.amend({ perUserLimit: 2 });
     const ids = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
     await store.persist();
