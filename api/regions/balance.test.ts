@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { giftOf } from './balance.js';
+import { Balance, type BalanceDeps, giftOf } from './balance.js';
 
 const units = (free: number | null, waiting = 0, confirmed_per_second = 0) => ({
   ...{ product_id: 'sneaker', status: 'open' as const, total: 100, held: 0, redeemed: 0, burned: 0 },
@@ -25,4 +25,22 @@ test.each([
   ['none to a closed campaign', units(9), { ...units(0, 9), status: 'closed' as const }, 0],
 ])('a region gives %s', (_, own, theirs, gift) => {
   expect(giftOf(own, theirs, 10)).toBe(gift);
+});
+
+test('a closed product is not asked for again for a minute', async () => {
+  const asked: (readonly string[])[] = [];
+  const directory = { ownTogether: () => ['sneaker', 'coat'] };
+  const balance = new Balance({
+    regions: { refusal: null, directory, others: [] },
+    units: {
+      of: async (products: readonly string[]) => {
+        asked.push(products);
+        return products.map((product_id) => ({ product_id, status: product_id === 'coat' ? 'closed' : 'open' }));
+      },
+    },
+    limits: { regionProductsAtOnce: 100 },
+  } as unknown as BalanceDeps);
+  for (let look = 0; look <= 60; look++) await balance.run();
+  expect(asked.slice(0, 3)).toEqual([['sneaker', 'coat'], ['sneaker'], ['sneaker']]);
+  expect(asked[60]).toEqual(['sneaker', 'coat']);
 });

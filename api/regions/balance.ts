@@ -20,20 +20,30 @@ export type BalanceDeps = {
   limits: { regionBalanceMs: number; regionBalanceAheadSeconds: number; regionProductsAtOnce: number };
 };
 
+const LOOKS_WITHOUT_CLOSED = 60;
+
 /**
  * Gives free units of products that several regions sell to the regions where users wait for them, or soon will. Each
  * gift is a transfer, so the sum over all regions never changes.
  */
 export class Balance {
+  /** Products that were closed at the last look at all: they get and give no more units. */
+  #closed = new Set<string>();
+  #looks = 0;
+
   constructor(readonly deps: BalanceDeps) {}
 
   /** Looks once. All processes do: those that look in the same moment begin the same transfer. */
   async run(): Promise<void> {
     const { regions, units, limits, log } = this.deps;
     try {
-      const products = regions.refusal === null ? regions.directory.ownTogether() : [];
+      // A history that was set back may open a closed campaign again.
+      if (this.#looks++ % LOOKS_WITHOUT_CLOSED === 0) this.#closed.clear();
+      const shared = regions.refusal === null ? regions.directory.ownTogether() : [];
+      const products = shared.filter((product) => !this.#closed.has(product));
       for (let first = 0; first < products.length; first += limits.regionProductsAtOnce) {
         const some = await units.of(products.slice(first, first + limits.regionProductsAtOnce));
+        for (const { product_id, status } of some) if (status === 'closed') this.#closed.add(product_id);
         const own = new Map(some.filter((one) => mayGive(one)).map((one) => [one.product_id, one] as const));
         for (const { region, problem } of regions.others) if (problem === null) await this.#giveTo(region, own);
       }

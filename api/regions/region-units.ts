@@ -22,10 +22,10 @@ export class RegionUnits {
 
   async #ofOne(product: ProductId): Promise<UnitsData | null> {
     const stock = await this.sales.stock(product);
-    // A campaign that is over needs no look at its pace.
-    const campaign = stock && (await this.campaigns.find(product));
-    if (!campaign) return null;
-    const recent = stock.status === 'open' ? (await this.redemptions.summary(campaign.id, RATE_SECONDS)).recent : 0;
+    if (!stock) return null;
+    // Only an open campaign has a pace.
+    const campaign = stock.status === 'open' ? await this.campaigns.find(product) : undefined;
+    const recent = campaign ? (await this.redemptions.summary(campaign.id, RATE_SECONDS)).recent : 0;
     const { status, total, free, held, redeemed, burned, waiting } = stock;
     return {
       ...{ product_id: product, status, total, free, held, redeemed, burned, waiting },
