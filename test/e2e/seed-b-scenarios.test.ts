@@ -163,7 +163,8 @@ test('8. GET /token: the server signs, and the secret is in nothing it says', as
   const token = await shopper.getToken();
   const after = Math.floor(await redisSeconds(service.redis.client));
 
-  expect(range(before + 30, after + 30)).toContain(token.expires_at);
+  // The API estimates the clock of Redis and may be behind it at the border of a second.
+  expect(range(before + 29, after + 30)).toContain(token.expires_at);
   // Only who has the key can make the same one.
   expect(token).toEqual(signToken(shopper.device, token.expires_at));
   for (const form of ['base64', 'base64url', 'hex', 'latin1'] as const) {
