@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -19,7 +19,7 @@ export async function startPostgresReplica(
   await client.connect();
   try {
     await client.query("select pg_backup_start('replica', true)");
-    execFileSync('cp', ['-a', folders.primary, folders.replica]);
+    copyWhileItRuns(folders.primary, folders.replica);
     const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
     for (const name of ['postmaster.pid', 'postmaster.opts']) await rm(join(folders.replica, name), { force: true });
     await writeFile(join(folders.replica, 'backup_label'), String(rows[0]?.labelfile));
@@ -34,4 +34,14 @@ export async function startPostgresReplica(
     password: decodeURIComponent(password),
     extraArgs: [`primary_conninfo=${source}`, 'hot_standby=on'],
   });
+}
+
+/** A running Postgres removes files; the log that it writes meanwhile has what they held. */
+function copyWhileItRuns(from: string, to: string): void {
+  const { stderr, status } = spawnSync('cp', ['-a', from, to], {
+    encoding: 'utf8',
+    env: { ...process.env, LC_ALL: 'C' },
+  });
+  const others = stderr.split('\n').filter((line) => line !== '' && !line.endsWith('No such file or directory'));
+  if (others.length > 0 || status === null) throw new Error(`the copy of ${from} failed: ${others.join('; ')}`);
 }

@@ -817,12 +817,15 @@ test('reconcile --after-restore is consistent while the sale goes on', async () 
       }
     };
     const crowd = Array.from({ length: 4 }, buy);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await until('units are reserved', () => held.length >= 10);
     await store.persist();
     const backup = await takeBackup(store.sql);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const beforeIt = users;
+    await campaign.restock(20);
+    await until('more units are promised', () => users >= beforeIt + 50);
     await store.persist();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const persisted = users;
+    await until('the journal goes on', () => users >= persisted + 20);
     await goBack(store.sql, backup);
     const found = await restorePostgres(parts, { dryRun: false, settleMs: 0 });
     expect(of(found, campaign)?.missing.reservations).toBeGreaterThan(0);
