@@ -4,10 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from '../../scripts/build.mjs';
 import { installPackages } from '../../scripts/install.mjs';
+import { runNpm } from '../../scripts/npm.mjs';
 import { Problem } from '../../scripts/problem.mjs';
 import { median, round } from './measure.mjs';
+
+const BUILD_LIMIT_MS = 300_000;
 
 /**
  * Builds the revision in a folder of its own, with the packages of this checkout if both lock the same ones.
@@ -23,7 +25,7 @@ export async function checkOut(root, revision, say) {
   try {
     const tree = execFileSync('git', ['archive', commit], { cwd: root, maxBuffer: 1 << 30 });
     execFileSync('tar', ['-x', '-C', folder], { input: tree });
-    // The build takes its lock there.
+    // Its installation takes its lock there.
     mkdirSync(join(folder, '.engines'), { recursive: true });
     const lockOf = (/** @type {string} */ where) => readFileSync(join(where, 'package-lock.json'), 'utf8');
     if (lockOf(folder) === lockOf(root)) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -32,7 +34,12 @@ export async function checkOut(root, revision, say) {
       await installPackages(folder);
     }
     say(`${revision} is compiled`);
-    await build(folder);
+    // Its own build: another revision may have other steps.
+    await runNpm(folder, ['run', 'build', '--silent'], {
+      limitMs: BUILD_LIMIT_MS,
+      failure: `${revision} does not compile`,
+      remedy: 'Name another revision.',
+    });
     return { root: folder, name: revision, remove };
   } catch (error) {
     remove();
