@@ -39,10 +39,20 @@ export class RecoveryLock {
       );
       if (!rows[0]?.mine) return false;
       let lost: unknown = null;
+      let renewal: Promise<void> | null = null;
       const renewing = setInterval(() => {
-        client.query('select 1').catch((error: unknown) => {
-          lost = error;
-        });
+        // A connection takes one statement at a time, and Postgres may be slow.
+        renewal ??= client
+          .query('select 1')
+          .then(
+            () => {},
+            (error: unknown) => {
+              lost = error;
+            },
+          )
+          .finally(() => {
+            renewal = null;
+          });
       }, RENEW_EVERY_MS);
       try {
         await work(() => {
@@ -50,6 +60,7 @@ export class RecoveryLock {
         });
       } finally {
         clearInterval(renewing);
+        await renewal;
       }
       return true;
     });
