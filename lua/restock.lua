@@ -10,6 +10,7 @@
 --   actor         the operator, for the audit log
 --   request_id
 --   max_total:int     units a campaign may have
+--   back:flag         the units were the campaign's before, so they are taken back also when it is closed
 -- REPLY
 --   restocked total journal_id durable entry...     the same for a repeated key, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
@@ -51,7 +52,7 @@ if key ~= '' then
     return { 'restocked', total, journal_id, durable }
   end
 end
-if c.status == 'closed' then return { 'closed' } end
+if c.status == 'closed' and not back then return { 'closed' } end
 if c.unlimited then return { 'unlimited' } end
 if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
 if c.total + delta > max_total then return { 'too_many', tostring(max_total) } end

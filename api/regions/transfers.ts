@@ -135,7 +135,7 @@ export class Transfers {
    */
   async #step(transfer: RegionTransfer, step: Step): Promise<RegionTransfer> {
     const { database, table, commitsOf, acknowledgements, limits } = this.deps;
-    const { id, product, units } = transfer;
+    const { id, product } = transfer;
     const key = `region-transfer-${step.name}.${id}`;
     const { after, journalId } = await database.transaction(async (client) => {
       const locked = await table.lock(id, client);
@@ -144,7 +144,7 @@ export class Transfers {
         return { after: await table.advance(id, step.from, step.done, null, client), journalId: null };
       if (locked.agedMs > limits.idempotencyTtlMs - TTL_MARGIN_MS)
         return { after: await table.advance(id, step.from, 'stuck', TOO_OLD, client), journalId: null };
-      const outcome = await this.#restock(product, step.sign * units, key, transfer.actor);
+      const outcome = await this.#restock(transfer, step, key);
       if (outcome.kind === 'restocked') return { after: locked, journalId: outcome.journalId };
       const reason = reasonOf(outcome);
       return { after: await table.advance(id, step.from, step.refused, reason, client), journalId: null };
@@ -159,11 +159,12 @@ export class Transfers {
     return table.advance(id, step.from, step.done, null);
   }
 
-  #restock(product: ProductId, delta: number, key: string, actor: string): Promise<RestockOutcome> {
-    const { sales, limits } = this.deps;
-    return sales
-      .of(product, FIRST_BUCKET)
-      .campaigns.restock(product, delta, limits.promoteBatch, key as IdempotencyKey, actor, key);
+  #restock({ product, units, actor }: RegionTransfer, step: Step, key: string): Promise<RestockOutcome> {
+    const { campaigns } = this.deps.sales.of(product, FIRST_BUCKET);
+    const { promoteBatch } = this.deps.limits;
+    // A campaign that was closed meanwhile gets its units back as well, or they would be in no region for ever.
+    const isBack = step === TAKE_BACK;
+    return campaigns.restock(product, step.sign * units, promoteBatch, key as IdempotencyKey, actor, key, isBack);
   }
 
   /** Asks the other region to take the units. It records a refusal, and never takes them afterwards. */

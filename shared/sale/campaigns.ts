@@ -97,7 +97,11 @@ export class Campaigns {
     );
   }
 
-  /** Adds or removes units. @param key idempotency key; null = a repetition is a second restock */
+  /**
+   * Adds or removes units.
+   * @param key idempotency key; null = a repetition is a second restock
+   * @param back whether units return that were taken from the campaign before: then it may be closed
+   */
   restock(
     product: ProductId,
     delta: number,
@@ -105,6 +109,7 @@ export class Campaigns {
     key: IdempotencyKey | null,
     actor: string,
     requestId: string,
+    back = false,
   ): Promise<RestockOutcome> {
     const idempotencyKey = key ?? ('' as IdempotencyKey);
     return this.calls.keep(
@@ -121,6 +126,7 @@ export class Campaigns {
           actor,
           request_id: requestId,
           max_total: MAX_UNITS,
+          back,
         },
       }),
     );

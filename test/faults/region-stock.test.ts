@@ -87,6 +87,21 @@ test('a region that refuses units does not keep them, and the giver takes them b
   expect(await totals(product)).toEqual([60, 40]);
 });
 
+test('units that are on the way when both regions close their campaigns return to the giver', async () => {
+  const product = await openShares(60);
+  await cut();
+  await give(us, product, 'eu', 10);
+  await untilStatus(us, product, 'in_transit');
+  for (const { operator } of [us, eu]) await operator.call('POST', `/admin/campaigns/${product}/close`);
+  await heal();
+  await until('the transfer ends', async () =>
+    ['returned', 'stuck'].includes((await transfersOf(us, product))[0]?.status),
+  );
+  expect((await transfersOf(us, product))[0]).toMatchObject({ status: 'returned', detail: null });
+  expect(await totals(product)).toEqual([60, 40]);
+  await expectWhole(product);
+});
+
 test('units in transit are in no region, and arrive after a cut link and a killed giver', async () => {
   const product = await openShares(60);
   await cut();

@@ -171,9 +171,12 @@ export class TestCampaign {
   setStatus(action: Parameters<SaleStore['campaigns']['setStatus']>[1], actor = 'tester', request = 'request-1') {
     return this.store.campaigns.setStatus(this.product, action, actor, request);
   }
-  restock(delta: number, options: { limit?: number; key?: string; actor?: string; request?: string } = {}) {
-    const { limit = 100, key = null, actor = 'tester', request = 'request-1' } = options;
-    return this.store.campaigns.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request);
+  restock(
+    delta: number,
+    options: { limit?: number; key?: string; actor?: string; request?: string; back?: boolean } = {},
+  ) {
+    const { limit = 100, key = null, actor = 'tester', request = 'request-1', back = false } = options;
+    return this.store.campaigns.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request, back);
   }
   /** Changes terms in Redis as the worker carries them, in a version later than any before. */
   amend(terms: Partial<Campaign>) {

@@ -76,7 +76,7 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 export const restockScript = defineScript({
   name: 'restock',
   keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
-  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
+  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int', 'back:flag'],
   replies: {
     restocked: (f) => {
       const { durable, entries } = acknowledged(f, 2);

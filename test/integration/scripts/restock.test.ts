@@ -120,6 +120,15 @@ test('restock fills a stock while nothing is sold, and hands nothing out', async
   expect(await paused.stock()).toMatchObject({ free: 1, waiting: 1 });
 });
 
+test('a closed campaign takes back units that were its own, and sells none of them', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3 });
+  await campaign.restock(-2);
+  await campaign.setStatus('close');
+  expect(await campaign.restock(2, { back: true })).toMatchObject({ kind: 'restocked', total: 3 });
+  expect(await campaign.stock()).toMatchObject({ status: 'closed', total: 3, free: 3 });
+  expect((await campaign.checkout('late')).kind).not.toBe('reserved');
+});
+
 test('restock changes no stock that is unlimited, closed or unknown', async () => {
   expect(await (await sale.openCampaign({ totalLimit: null })).restock(1)).toEqual({ kind: 'unlimited' });
   expect(await (await sale.openCampaign({ status: 'closed' })).restock(1)).toEqual({ kind: 'closed' });
