@@ -14,14 +14,16 @@ import { callRegion } from './command-regions.js';
 const USAGE = `usage: npm run regions                         shows this region, whether the others can be called, and open transfers
        npm run regions -- join                 makes this installation the region that REGION names, once
        npm run regions -- failover NAME        makes this installation the owner of its region NAME instead of a lost one
+         --without OTHER   although OTHER cannot be asked; once for each such region
 
 join gives the campaigns of this installation numbers that no other region has. An installation that has campaigns already
 must be the first of REGIONS.
 
 failover is for an installation that was restored from the database of a lost region. Stop the lost installation first. The
 command refuses while anything answers at the URL of the region in REGIONS, or while another region reaches it. Then it
-raises the epoch of the region. An old installation that starts again serves nothing until another region has replied, and
-refuses to serve once it learns of the new epoch. docs/regions.md has the steps.
+raises the epoch of the region, and tells the other regions. An old installation that starts again serves nothing until
+another region has replied, and refuses to serve once it learns of the new epoch. A region that was not told cannot say so:
+the command refuses while one cannot be asked, unless it is named with --without. docs/regions.md has the steps.
 
 Exit code 0 when done, 1 when refused, 2 when it failed. REGION, REGIONS and REGION_KEYS are read as by the API; DATABASE_URL
 names Postgres, without it that of \`npm start\`.
@@ -31,7 +33,7 @@ const STATEMENT_MS = 30_000;
 const ASK_MS = 3_000;
 const MAX_SHOWN = 100;
 
-type Options = { action: 'show' | 'join' } | { action: 'failover'; name: string };
+type Options = { action: 'show' | 'join' } | { action: 'failover'; name: string; without: readonly string[] };
 
 type Other = {
   name: RegionName;
@@ -74,8 +76,9 @@ class Regions {
   /**
    * Makes this installation the owner of its region instead of a lost one.
    * @param name as the operator typed it
+   * @param without regions that need not be asked nor told
    */
-  async failOver({ region, epoch, learnt }: RegionState, name: string): Promise<void> {
+  async failOver({ region, epoch, learnt }: RegionState, name: string, without: readonly string[]): Promise<void> {
     const { own } = this.config;
     if (name !== own)
       throw new Refused(`This installation is ${own}, not ${name}. Run the command where REGION is ${name}.`);
@@ -84,6 +87,14 @@ class Regions {
     const others = await this.#askOthers();
     for (const { name: other, problem } of others)
       this.print(problem === null ? `asked ${other}` : `not asked: ${other}, ${problem}`);
+    const unknown = without.find((other) => !others.some(({ name: one }) => one === other));
+    if (unknown !== undefined) throw new Refused(`${unknown} is no other region of REGIONS.`);
+    const missing = others.filter(({ name: other, problem }) => problem !== null && !without.includes(other));
+    if (missing.length > 0)
+      throw new Refused(
+        `Not every region can be asked. The old ${own} would serve if it starts again and reaches only one that does not know ` +
+          `of its replacement. Repeat when they reply, or with ${missing.map(({ name: other }) => `--without ${other}`).join(' ')}.`,
+      );
     const reaching = others.filter(({ reached }) => reached.includes(own));
     const places = [
       ...((await answers(this.config.url)) ? [this.config.url] : []),
@@ -100,12 +111,21 @@ class Regions {
       return epoch;
     });
     this.print(`${own} has epoch ${next} now, and this installation owns it.`);
+    await this.#tell(others, next);
     this.print(await this.#endOfDatabase());
     this.print('The logs of the other regions have each call that they forwarded ("forwarded", with its status), and');
     this.print(
       'npm run ledger -- <product_id> --regions compares the transfers of a product that several regions sell.',
     );
     this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+  }
+
+  /** Tells the other regions of the new epoch, so that an old installation learns of it from whichever it reaches first. */
+  async #tell(others: readonly Other[], epoch: number): Promise<void> {
+    for (const { name, problem } of others) {
+      const why = problem ?? (await this.#ask(name, { [this.config.own]: epoch })).problem;
+      if (why !== null) this.print(`not told: ${name}. Keep the old installation away from it until it replies here.`);
+    }
   }
 
   /** Until when the restored database has what the lost region acknowledged. */
@@ -139,18 +159,20 @@ class Regions {
 
   /** Asks the APIs of the other regions which epoch they know for this one. */
   #askOthers(): Promise<Other[]> {
-    return Promise.all(
-      this.config.peers.map(async ({ name }): Promise<Other> => {
-        try {
-          // A very high number, because the campaigns are not needed.
-          const beat = { region: this.config.own, layout: '', epochs: {}, campaigns_after: 2 ** 31 - 1 };
-          const { serves, epochs, reached = [] } = await callRegion<BeatReply>(this.config, name, 'beat', beat);
-          return { name, known: epochs[this.config.own] ?? 0, serves, reached, problem: null };
-        } catch (error) {
-          return failed(name, error instanceof Error ? error.message : String(error));
-        }
-      }),
-    );
+    return Promise.all(this.config.peers.map(({ name }) => this.#ask(name, {})));
+  }
+
+  /** @param epochs what the region learns */
+  async #ask(name: RegionName, epochs: Record<RegionName, number>): Promise<Other> {
+    try {
+      // A very high number, because the campaigns are not needed.
+      const beat = { region: this.config.own, layout: '', epochs, campaigns_after: 2 ** 31 - 1 };
+      const reply = await callRegion<BeatReply>(this.config, name, 'beat', beat);
+      const { serves, reached = [] } = reply;
+      return { name, known: reply.epochs[this.config.own] ?? 0, serves, reached, problem: null };
+    } catch (error) {
+      return failed(name, error instanceof Error ? error.message : String(error));
+    }
   }
 }
 
@@ -182,10 +204,16 @@ function audit(client: Parameters<typeof writeAudit>[0], does: string, after: Re
 await runCommand<Options>({
   usage: USAGE,
   parse(args) {
-    const [action = 'show', name, ...more] = parseArgs({ args, allowPositionals: true }).positionals;
+    const { positionals, values } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { without: { type: 'string', multiple: true, default: [] } },
+    });
+    const { without } = values;
+    const [action = 'show', name, ...more] = positionals;
     if (!['show', 'join', 'failover'].includes(action)) throw new TypeError(`There is no action ${action}`);
-    if ((action === 'show' || action === 'join') && name === undefined) return { action };
-    return action === 'failover' && name !== undefined && more.length === 0 ? { action, name } : null;
+    if ((action === 'show' || action === 'join') && name === undefined && without.length === 0) return { action };
+    return action === 'failover' && name !== undefined && more.length === 0 ? { action, name, without } : null;
   },
   async run(options, { print }) {
     const { regions, databaseUrl } = readCommandConfig();
@@ -195,7 +223,7 @@ await runCommand<Options>({
       const command = new Regions(regions, database, print);
       const state = await readRegionState(database);
       if (options.action === 'join') await command.join(state);
-      else if (options.action === 'failover') await command.failOver(state, options.name);
+      else if (options.action === 'failover') await command.failOver(state, options.name, options.without);
       else await command.show(state);
       return 0;
     } finally {

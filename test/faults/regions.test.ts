@@ -234,6 +234,16 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
     return reason.includes('us answers at the URL that eu has for it');
   });
   await us.stage.apis.at(-1)!.stop();
+  // A region that is not told would let the old owner serve, so it is left out only by name.
+  const cutOff = { ...restored.env, REGIONS: String(moved.REGIONS).replace(/eu=[^,]+/, 'eu=http://127.0.0.1:1') };
+  for (const [args, reason] of [
+    [[], 'or with --without eu'],
+    [['--without', 'asia'], 'asia is no other region'],
+  ] as const)
+    await expect(runRegions(cutOff, 'failover', 'us', ...args)).rejects.toMatchObject({
+      code: 1,
+      stderr: contain(reason),
+    });
   let ended = '';
   const epoch = await until('the command finds that the lost region is stopped', async () => {
     const printed = await runRegions(restored.env, 'failover', 'us').catch(stderrOf);
@@ -241,6 +251,9 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
     return /us has epoch (\d+) now/.exec(printed)?.[1];
   });
   expect(Number(epoch)).toBeGreaterThan(1);
+  // Before the replacement serves: the old owner may come back first.
+  const known = await eu.stage.query("select epoch from region_epochs where region = 'us'");
+  expect(known).toEqual([{ epoch }]);
   expect(Date.parse(ended)).toBeGreaterThan(Date.now() - 600_000);
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
