@@ -22,8 +22,8 @@ must be the first of REGIONS.
 failover is for an installation that was restored from the database of a lost region. Stop the lost installation first. The
 command refuses while anything answers at the URL of the region in REGIONS, or while another region reaches it. Then it
 raises the epoch of the region, and tells the other regions. An old installation that starts again serves nothing until
-another region has replied, and refuses to serve once it learns of the new epoch. A region that was not told cannot say so:
-the command refuses while one cannot be asked, unless it is named with --without. docs/regions.md has the steps.
+another region has replied, and refuses to serve once it learns of the new epoch. A region that does not know of it cannot say
+so: the command refuses while one cannot be asked, unless it is named with --without. docs/regions.md has the steps.
 
 Exit code 0 when done, 1 when refused, 2 when it failed. REGION, REGIONS and REGION_KEYS are read as by the API; DATABASE_URL
 names Postgres, without it that of \`npm start\`.
@@ -76,7 +76,7 @@ class Regions {
   /**
    * Makes this installation the owner of its region instead of a lost one.
    * @param name as the operator typed it
-   * @param without regions that need not be asked nor told
+   * @param without regions that may be away
    */
   async failOver({ region, epoch, learnt }: RegionState, name: string, without: readonly string[]): Promise<void> {
     const { own } = this.config;
@@ -120,7 +120,7 @@ class Regions {
     this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
   }
 
-  /** Tells the other regions of the new epoch, so that an old installation learns of it from whichever it reaches first. */
+  /** Tells the other regions of the new epoch: an old installation learns of it from whichever it reaches first. */
   async #tell(others: readonly Other[], epoch: number): Promise<void> {
     for (const { name, problem } of others) {
       const why = problem ?? (await this.#ask(name, { [this.config.own]: epoch })).problem;

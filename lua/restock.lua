@@ -11,6 +11,7 @@
 --   request_id
 --   max_total:int     units a campaign may have
 --   back:flag         the units were the campaign's before, so they are taken back also when it is closed
+--   final:flag        a refusal stays one for this key: the caller records it, and the same call may still be on its way
 -- REPLY
 --   restocked total journal_id durable entry...     the same for a repeated key, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
@@ -48,14 +49,24 @@ if key ~= '' then
   if remembered then
     remembered = own_record(remembered, 'restock|' .. c.no .. '|')
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
+    local refusal, number = string.match(string.sub(remembered, #same_request + 1), '^([%a_]+)|?(%d*)$')
+    if refusal then return { refusal, number ~= '' and number or nil } end
     local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')
     return { 'restocked', total, journal_id, durable }
   end
 end
-if c.status == 'closed' and not back then return { 'closed' } end
-if c.unlimited then return { 'unlimited' } end
-if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
-if c.total + delta > max_total then return { 'too_many', tostring(max_total) } end
+local function refusal()
+  if c.status == 'closed' and not back then return { 'closed' } end
+  if c.unlimited then return { 'unlimited' } end
+  if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
+  if c.total + delta > max_total then return { 'too_many', tostring(max_total) } end
+end
+local refused = refusal()
+if refused then
+  local record = same_request .. table.concat(refused, '|')
+  if final then redis.call('SET', idempotency_key, record, 'PX', key_ttl_ms) end
+  return refused
+end
 
 local now = now_ms()
 local plan = new_plan(c, keys, generation, now)

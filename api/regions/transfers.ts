@@ -163,8 +163,11 @@ export class Transfers {
     const { campaigns } = this.deps.sales.of(product, FIRST_BUCKET);
     const { promoteBatch } = this.deps.limits;
     // A campaign that was closed meanwhile gets its units back as well, or they would be in no region for ever.
-    const isBack = step === TAKE_BACK;
-    return campaigns.restock(product, step.sign * units, promoteBatch, key as IdempotencyKey, actor, key, isBack);
+    const back = step === TAKE_BACK;
+    const delta = step.sign * units;
+    // What is recorded as refused must stay so, although a call that got no reply may reach Redis later.
+    const options = { back, final: true };
+    return campaigns.restock(product, delta, promoteBatch, key as IdempotencyKey, actor, key, options);
   }
 
   /** Asks the other region to take the units. It records a refusal, and never takes them afterwards. */

@@ -101,6 +101,7 @@ export class Campaigns {
    * Adds or removes units.
    * @param key idempotency key; null = a repetition is a second restock
    * @param back whether units return that were taken from the campaign before: then it may be closed
+   * @param final whether a refusal is one for this key for good, because the caller records it
    */
   restock(
     product: ProductId,
@@ -109,7 +110,7 @@ export class Campaigns {
     key: IdempotencyKey | null,
     actor: string,
     requestId: string,
-    back = false,
+    { back = false, final = false }: { back?: boolean; final?: boolean } = {},
   ): Promise<RestockOutcome> {
     const idempotencyKey = key ?? ('' as IdempotencyKey);
     return this.calls.keep(
@@ -127,6 +128,7 @@ export class Campaigns {
           request_id: requestId,
           max_total: MAX_UNITS,
           back,
+          final,
         },
       }),
     );

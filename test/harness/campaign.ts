@@ -173,10 +173,10 @@ export class TestCampaign {
   }
   restock(
     delta: number,
-    options: { limit?: number; key?: string; actor?: string; request?: string; back?: boolean } = {},
+    options: { limit?: number; key?: string; actor?: string; request?: string; back?: boolean; final?: boolean } = {},
   ) {
-    const { limit = 100, key = null, actor = 'tester', request = 'request-1', back = false } = options;
-    return this.store.campaigns.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request, back);
+    const { limit = 100, key = null, actor = 'tester', request = 'request-1', ...more } = options;
+    return this.store.campaigns.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request, more);
   }
   /** Changes terms in Redis as the worker carries them, in a version later than any before. */
   amend(terms: Partial<Campaign>) {

@@ -76,7 +76,17 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 export const restockScript = defineScript({
   name: 'restock',
   keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
-  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int', 'back:flag'],
+  args: [
+    'delta:int',
+    'limit:int',
+    'key',
+    'key_ttl_ms',
+    'actor',
+    'request_id',
+    'max_total:int',
+    'back:flag',
+    'final:flag',
+  ],
   replies: {
     restocked: (f) => {
       const { durable, entries } = acknowledged(f, 2);

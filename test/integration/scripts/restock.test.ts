@@ -129,6 +129,20 @@ test('a closed campaign takes back units that were its own, and sells none of th
   expect((await campaign.checkout('late')).kind).not.toBe('reserved');
 });
 
+test('a refusal that the caller records stays one, although a repetition arrives when units are free', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3 });
+  const [key, closed] = [newKey(), newKey()];
+  const refused = { kind: 'insufficient', free: 3 };
+  expect(await campaign.restock(-5, { key, final: true })).toEqual(refused);
+  await campaign.restock(9);
+  expect(await campaign.restock(-5, { key, final: true })).toEqual(refused);
+  expect(await campaign.restock(-4, { key, final: true })).toEqual({ kind: 'key_reused' });
+  expect(await campaign.stock()).toMatchObject({ total: 12, free: 12 });
+  await campaign.setStatus('close');
+  for (let times = 0; times < 2; times += 1)
+    expect(await campaign.restock(1, { key: closed, final: true })).toEqual({ kind: 'closed' });
+});
+
 test('restock changes no stock that is unlimited, closed or unknown', async () => {
   expect(await (await sale.openCampaign({ totalLimit: null })).restock(1)).toEqual({ kind: 'unlimited' });
   expect(await (await sale.openCampaign({ status: 'closed' })).restock(1)).toEqual({ kind: 'closed' });
