@@ -425,6 +425,28 @@ describe('the rule on conservation', () => {
     ]);
   });
 
+  it('finds a created campaign without a row, if not both engines lost it', () => {
+    const lostCampaign = (createdAt: number) => {
+      const made = new HandMade();
+      made.call('create', createdAt, 201, {
+        product: 'new-sale',
+        data: { id: 'campaign-2', product_id: 'new-sale', status: 'open' },
+      });
+      made.events.push(
+        { type: 'event', at: 50_000, what: 'fault', phase: 'begin', id: 1, fault: 'postgres-restore' },
+        { type: 'event', at: 53_000, what: 'postgres-restored' },
+        { type: 'event', at: 54_000, what: 'redis-lost', mode: 'empty' },
+        { type: 'event', at: 60_000, what: 'fault', phase: 'end', id: 1, fault: 'postgres-restore' },
+      );
+      made.campaigns.push({ product: 'new-sale', total: null, isCreated: true });
+      return findings(made);
+    };
+    expect(lostCampaign(51_000)).toEqual([]);
+    // Older than the backup, and younger than the repair.
+    for (const at of [10_000, 100_000])
+      expect(lostCampaign(at)).toEqual(['conservation: a created campaign has no row']);
+  });
+
   it('finds what the ledger finds', () => {
     const made = new HandMade();
     made.final.ledgers[PRODUCT]!.lost = 1;
