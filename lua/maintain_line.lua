@@ -35,8 +35,11 @@ local now = now_ms()
 -- During a pause the line does not change. The line of a bucket is a part of the campaign's (docs/buckets.md).
 if phase_of(c, now) ~= 'open' or c.bucket then return { 'tended', '0', '0', '0', '0', '0' } end
 local plan = new_plan(c, keys, generation, now)
-local marks = redis.call('HMGET', campaign_key, 'spent_since', 'short', 'blocked')
+local marks = redis.call('HMGET', campaign_key, 'spent_since', 'short', 'blocked', 'elsewhere')
 local spent_since, short, blocked = marks[1], marks[2], marks[3]
+-- What other regions have, as `note_elsewhere` noted it a moment ago. A clock that went back makes no note last.
+local elsewhere, elsewhere_until = string.match(marks[4] or '', '^(%a+)|(%d+)$')
+if elsewhere and (tonumber(elsewhere_until) <= now or tonumber(elsewhere_until) > now + 60000) then elsewhere = nil end
 local away_count, left, closed, more = 0, 0, 0, false
 
 local function scores_of(users)
@@ -102,10 +105,11 @@ local function close_line()
   table.insert(plan.news, 'line||closed')
 end
 
--- Closes the line when no unit is free or held for `settle_ms`, so that no user can be served. Returns whether this is
--- so.
+-- Closes the line when no unit is free or held for `settle_ms`, here or in another region, so that no user can be
+-- served. Returns whether this is so.
 local function close_when_exhausted()
-  local spent = not c.unlimited and c.total > 0 and c.free + c.held == 0
+  local has_had_units = c.total > 0 or elsewhere == 'none'
+  local spent = not c.unlimited and has_had_units and c.free + c.held == 0 and elsewhere ~= 'units'
   if spent then spent = lasted_ms('spent_since', spent_since, 'spent') >= settle_ms
   elseif spent_since then plan.fields.spent_since = false end
   if spent ~= c.spent then plan.fields.spent = spent and 1 or 0 end
@@ -120,7 +124,7 @@ local function remove_unservable()
   local head = user and waiting_person(plan, user)
   -- The head may have joined when the campaign allowed more units per user.
   local most = math.max(c.max_qty, head and head.qty or 0)
-  if c.unlimited or c.total == 0 or most == 1 or left_units >= most then
+  if c.unlimited or c.total == 0 or most == 1 or left_units >= most or elsewhere == 'units' then
     if short then plan.fields.short = false end
     return
   end

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Balance, type BalanceDeps, giftOf } from './balance.js';
+import { Balance, type BalanceDeps, elsewhereOf, giftOf } from './balance.js';
 
 const units = (free: number | null, waiting = 0, confirmed_per_second = 0) => ({
   ...{ product_id: 'sneaker', status: 'open' as const, total: 100, held: 0, redeemed: 0, burned: 0 },
@@ -43,4 +43,25 @@ test('a closed product is not asked for again for a minute', async () => {
   for (let look = 0; look <= 60; look++) await balance.run();
   expect(asked.slice(0, 3)).toEqual([['sneaker', 'coat'], ['sneaker'], ['sneaker']]);
   expect(asked[60]).toEqual(['sneaker', 'coat']);
+});
+
+const held = (total: number, held: number) => ({ ...units(0), total, held });
+test.each([
+  ['units while another region has free ones', units(0), [units(3)], 'units'],
+  ['units while another region has some that are not paid', units(0), [units(0), held(5, 2)], 'units'],
+  [
+    'units while another region has paused its campaign',
+    units(0),
+    [{ ...units(3), status: 'paused' as const }],
+    'units',
+  ],
+  ['nothing that is needed where this region has units', units(1), [units(3)], null],
+  ['units while a group waits here', units(3, 1), [units(3), units(0)], 'units'],
+  ['nothing that is needed where this region has some that are not paid', held(5, 1), [units(3)], null],
+  ['nothing that is needed while its line ends by itself', units(0), [units(0), units(0)], null],
+  ['none when it gave its last ones away', held(0, 0), [units(0), units(0)], 'none'],
+  ['nothing that is known while a region does not reply', held(0, 0), [units(0)], null],
+  ['none when the others have closed', held(0, 0), [units(0), { ...units(3), status: 'closed' as const }], 'none'],
+])('other regions have %s', (_, own, replies, elsewhere) => {
+  expect(elsewhereOf(own, replies, 2)).toBe(elsewhere);
 });

@@ -15,6 +15,8 @@ export type BalanceDeps = {
   regions: Regions;
   units: RegionUnits;
   transfers: Pick<Transfers, 'give'>;
+  /** Notes what other regions have of a product of which this region lacks units. */
+  note: (product: ProductId, elsewhere: 'units' | 'none') => Promise<unknown>;
   nowMs: () => number;
   log: Log;
   limits: { regionBalanceMs: number; regionBalanceAheadSeconds: number; regionProductsAtOnce: number };
@@ -44,30 +46,53 @@ export class Balance {
       for (let first = 0; first < products.length; first += limits.regionProductsAtOnce) {
         const some = await units.of(products.slice(first, first + limits.regionProductsAtOnce));
         for (const { product_id, status } of some) if (status === 'closed') this.#closed.add(product_id);
-        const own = new Map(some.filter((one) => mayGive(one)).map((one) => [one.product_id, one] as const));
-        for (const { region, problem } of regions.others) if (problem === null) await this.#giveTo(region, own);
+        await this.#compare(some.filter((one) => mayGive(one) || lacksUnits(one)));
       }
     } catch (error) {
       log.debug({ reason: String(error) }, 'regions were not balanced');
     }
   }
 
-  async #giveTo(region: RegionName, own: ReadonlyMap<string, UnitsData>): Promise<void> {
-    const { regions, transfers, limits, log } = this.deps;
-    const products = [...own.keys()].filter((product) => regions.directory.sellersOf(product)?.includes(region));
-    if (products.length === 0) return;
-    for (const theirs of await askUnits(regions, region, products)) {
-      const mine = own.get(theirs.product_id);
-      const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds) : 0;
-      if (!mine || units === 0) continue;
-      mine.free = (mine.free ?? 0) - units;
-      const product = theirs.product_id as ProductId;
-      const id = this.#idOf(product, region);
-      await transfers.give(product, { id, to: region, units }, ACTORS.balance).catch((error: unknown) =>
-        // Usually another process began it with another number of units.
-        log.debug({ product, region, reason: String(error) }, 'units were not given'),
-      );
+  /** Gives units to others, and notes what they have of products of which this region lacks units. */
+  async #compare(own: readonly UnitsData[]): Promise<void> {
+    const { regions, note, log } = this.deps;
+    const asked = await Promise.all(
+      regions.others.map(async ({ region, problem }) => {
+        const products = own.map(({ product_id }) => product_id).filter((product) => this.#isSoldBy(region, product));
+        if (products.length === 0 || problem !== null) return { region, theirs: [] };
+        const theirs = await askUnits(regions, region, products).catch((error: unknown) => {
+          log.debug({ region, reason: String(error) }, 'a region was not asked for its units');
+          return [];
+        });
+        return { region, theirs };
+      }),
+    );
+    const mine = new Map(own.map((one) => [one.product_id, one]));
+    for (const { region, theirs } of asked) for (const one of theirs) await this.#giveTo(region, mine, one);
+    for (const one of own) {
+      const sellers = regions.others.filter(({ region }) => this.#isSoldBy(region, one.product_id));
+      const replies = asked.flatMap(({ theirs }) => theirs.filter(({ product_id }) => product_id === one.product_id));
+      const elsewhere = elsewhereOf(one, replies, sellers.length);
+      if (elsewhere !== null) await note(one.product_id as ProductId, elsewhere);
     }
+  }
+
+  #isSoldBy(region: RegionName, product: string): boolean {
+    return this.deps.regions.directory.sellersOf(product)?.includes(region) ?? false;
+  }
+
+  async #giveTo(region: RegionName, own: ReadonlyMap<string, UnitsData>, theirs: UnitsData): Promise<void> {
+    const { transfers, limits, log } = this.deps;
+    const mine = own.get(theirs.product_id);
+    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds) : 0;
+    if (!mine || units === 0) return;
+    mine.free = (mine.free ?? 0) - units;
+    const product = theirs.product_id as ProductId;
+    const id = this.#idOf(product, region);
+    await transfers.give(product, { id, to: region, units }, ACTORS.balance).catch((error: unknown) =>
+      // Usually another process began it with another number of units.
+      log.debug({ product, region, reason: String(error) }, 'units were not given'),
+    );
   }
 
   /** The same in all processes for the time between two looks. */
@@ -95,6 +120,23 @@ export async function askUnits(
 
 const mayGive = ({ status, free, waiting }: Units): boolean =>
   status === 'open' && free !== null && free > 0 && waiting === 0;
+
+/** Whether its line depends on what other regions have. */
+const lacksUnits = ({ status, free, held, waiting }: Units): boolean =>
+  status === 'open' && free !== null && (waiting > 0 || free + held === 0);
+
+/**
+ * What other regions have of a product of which a region lacks units: `units` that are free or may become so, `none`.
+ * null = it is not known, or no line depends on it.
+ * @param sellers how many other regions sell it
+ */
+export function elsewhereOf(own: Units, replies: readonly Units[], sellers: number): 'units' | 'none' | null {
+  if (!lacksUnits(own)) return null;
+  if (replies.some(({ status, free, held }) => status !== 'closed' && (free === null || free + held > 0)))
+    return 'units';
+  // Only a region that gave all of its units away needs to know that there are none.
+  return own.total === 0 && replies.length === sellers ? 'none' : null;
+}
 
 /**
  * How many units a region gives to another one: at most half of those that it does not sell itself in the next seconds,

@@ -115,7 +115,11 @@ function createTransfers(
   const stopped = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
   if (config.apiRole === 'read') return transfers;
-  const balance = new Balance({ regions, units, transfers, nowMs: () => clock.nowMs(), log, limits: LIMITS });
+  const balance = new Balance({
+    ...{ regions, units, transfers, log, limits: LIMITS, nowMs: () => clock.nowMs() },
+    note: (product, elsewhere) =>
+      sales.of(product, FIRST_BUCKET).line.noteElsewhere(product, elsewhere, LIMITS.regionElsewhereMs),
+  });
   life.add('transfers between regions', {
     start() {
       running = Promise.all([

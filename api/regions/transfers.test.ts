@@ -26,6 +26,43 @@ async function sentTo(replied: { epoch: number; status: number }, known: { epoch
   return recorded;
 }
 
+/**
+ * Goes on with a transfer that returns, after Postgres was set back and repaired: the audit entry is lost.
+ * @param known what Redis knows of the change before and after the commit
+ */
+async function returnedAfterRepair(known: readonly [string, string]): Promise<string[]> {
+  const recorded: string[] = [];
+  const transfer = { id: 't-1', product: 'split', direction: 'out', region: 'eu', units: 5, status: 'returning' };
+  const replies = known.map((journalId) => ({ kind: 'restocked', total: 9, journalId }));
+  const table = {
+    open: async () => [transfer as RegionTransfer],
+    lock: async () => ({ ...transfer, agedMs: 0 }),
+    isCommitted: async () => false,
+    advance: async (_id: string, from: string, to: string) => {
+      recorded.push(`${from} → ${to}`);
+      return { ...transfer, status: to };
+    },
+  };
+  const deps = {
+    table,
+    regions: { refusal: null },
+    database: { transaction: (work: (client: unknown) => unknown) => work({}) },
+    sales: { of: () => ({ campaigns: { restock: async () => replies.shift() } }) },
+    acknowledgements: { entryOf: async (_product: string, id: string) => id },
+    commitsOf: () => ({ committed: async () => {} }),
+    limits: { regionTransferIdleMs: 0, regionTransfersAtOnce: 10, idempotencyTtlMs: 86_400_000, promoteBatch: 100 },
+    log: { debug: () => {} },
+  };
+  await new Transfers(deps as unknown as TransfersDeps).resume();
+  return recorded;
+}
+
+test('a change of stock whose audit entry is lost counts when Redis still knows it after the commit', async () => {
+  expect(await returnedAfterRepair(['7-1', '7-1'])).toEqual(['returning → returned']);
+  // A history of Redis without the first change began meanwhile, so it was made anew.
+  expect(await returnedAfterRepair(['7-1', '8-1'])).toEqual([]);
+});
+
 test('units have arrived only when the present owner of the other region says so', async () => {
   expect(await sentTo({ epoch: 3, status: 200 }, { epoch: 3 })).toEqual(['in_transit → arrived']);
   // What an owner does that was replaced is lost with it.

@@ -94,7 +94,11 @@ export class Transfers {
     if (regions.refusal !== null) return;
     try {
       for (const transfer of await table.open(limits.regionTransferIdleMs, limits.regionTransfersAtOnce)) {
-        await this.#goOn(transfer).catch((error: unknown) => table.note(transfer.id, String(error)));
+        await this.#goOn(transfer).catch((error: unknown) => {
+          // A process whose Redis is away must not keep the transfer from one that could go on with it.
+          if (!(error instanceof EngineUnavailable)) return table.note(transfer.id, String(error));
+          return log.debug({ transfer: transfer.id, reason: error.message }, 'a transfer waits');
+        });
       }
     } catch (error) {
       log.debug({ reason: String(error) }, 'transfers wait for Postgres');
@@ -154,9 +158,18 @@ export class Transfers {
       await acknowledgements.entryOf(product, journalId, FIRST_BUCKET),
       limits.operatorCommitWaitMs,
     );
-    if (!(await table.isCommitted(product, key)))
+    if (!(await table.isCommitted(product, key)) && !(await this.#isRepaired(transfer, step, key, journalId)))
       throw new EngineUnavailable('postgres', 'the change of stock is not committed yet');
     return table.advance(id, step.from, step.done, null);
+  }
+
+  /**
+   * Whether Postgres has a change of stock without its audit entry, as after it was set back and repaired: its cursor is
+   * beyond the journal entry, and Redis still knows the change, so it has lost nothing.
+   */
+  async #isRepaired(transfer: RegionTransfer, step: Step, key: string, journalId: string): Promise<boolean> {
+    const again = await this.#restock(transfer, step, key);
+    return again.kind === 'restocked' && again.journalId === journalId;
   }
 
   #restock({ product, units, actor }: RegionTransfer, step: Step, key: string): Promise<RestockOutcome> {

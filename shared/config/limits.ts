@@ -498,6 +498,8 @@ export const LIMITS = {
    * units is closed after `lineSettleOfRegionsMs` only.
    */
   regionBalanceMs: 1_000,
+  /** How long a region counts on the units that another one had at the last look. */
+  regionElsewhereMs: 5_000,
   /** A region keeps the units that it sells in this time at its present pace, and asks for them. */
   regionBalanceAheadSeconds: 10,
   /** Products in one question about the units of another region. */

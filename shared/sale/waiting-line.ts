@@ -10,6 +10,8 @@ import {
   leaveScript,
   type MaintainLineOutcome,
   maintainLineScript,
+  type NoteElsewhereOutcome,
+  noteElsewhereScript,
   type PositionsOutcome,
   type PromoteOutcome,
   positionsScript,
@@ -84,6 +86,14 @@ export class WaitingLine {
         args: { limit, group_wait_ms: groupWaitMs, settle_ms: settleMs },
       }),
     );
+  }
+
+  /**
+   * Notes what other regions have of a campaign that they sell as well (lua/note_elsewhere.lua).
+   * @param what `units` = some are free or may become so; `none` = no region has any
+   */
+  noteElsewhere(product: ProductId, what: 'units' | 'none', keepMs: number): Promise<NoteElsewhereOutcome> {
+    return this.calls.scripts.run(noteElsewhereScript, { keys: saleKeys(product), args: { what, keep_ms: keepMs } });
   }
 
   /** Records heartbeats. @param seen at most 1000 users, each with the ms since they were seen */

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { regionOfUser } from '../../shared/domain/regions.js';
+import { keys } from '../../shared/redis/keys.js';
 import { PaymentService, Shopper, send, sendOnce } from '../harness/clients.js';
 import type { Crowd } from '../harness/crowd.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
@@ -22,7 +24,7 @@ function userOf(region: string): string {
 }
 
 /** One product in both regions, each with its share. */
-async function openShares(ofUs: number, terms: Record<string, unknown> = {}): Promise<string> {
+async function openShares(ofUs: number, terms: Record<string, unknown> = {}, total = TOTAL): Promise<string> {
   const product = `split-${randomUUID()}`;
   const open = (at: RegionStage, units: number) =>
     at.operator.call('POST', '/admin/campaigns', {
@@ -33,7 +35,7 @@ async function openShares(ofUs: number, terms: Record<string, unknown> = {}): Pr
       regions: BOTH,
       ...terms,
     });
-  const opened = await Promise.all([open(us, ofUs), open(eu, TOTAL - ofUs)]);
+  const opened = await Promise.all([open(us, ofUs), open(eu, total - ofUs)]);
   expect(opened.map(({ status }) => status)).toEqual([201, 201]);
   return product;
 }
@@ -330,6 +332,47 @@ test('users who come as soon as there are campaigns get one unit each, by produc
     });
     await expectWhole(product);
   }
+});
+
+/** Buys one unit for a new user of a region. */
+async function hold(at: RegionStage, region: string, product: string): Promise<string> {
+  const { status, data } = await new Shopper(at.stage.url, product, userOf(region)).checkout();
+  expect(status).toBe(200);
+  return data.reservation_id;
+}
+
+test('a line is kept while another region has units that nobody has paid, and gets one that comes back', async () => {
+  const product = await openShares(2, { waiting_room: { enabled: true } }, 3);
+  await untilKnown(product);
+  // A region without units would get some of the other one.
+  await cut();
+  await new PaymentService(eu.stage.url).confirm(await hold(eu, 'eu', product));
+  const unpaid = [await hold(us, 'us', product), await hold(us, 'us', product)];
+  await heal();
+  const next = new Shopper(eu.stage.url, product, userOf('eu'));
+  expect((await next.checkout()).status).toBe(202);
+  const redis = eu.stage.connectToRedis();
+  await until('the region knows of the units of the other one', async () =>
+    (await redis.hget(keys.campaign(product as ProductId), 'elsewhere'))?.startsWith('units|'),
+  );
+  await new PaymentService(us.stage.url).release(String(unpaid[0]));
+  await until('the next one has it', async () => (await next.queueStatus()).data.status === 'promoted');
+  expect(await totals(product)).toEqual([1, 2]);
+});
+
+test('the line of a region that gave all of its units away ends when none is left anywhere', async () => {
+  const product = await openShares(1, { waiting_room: { enabled: true } }, 2);
+  await untilKnown(product);
+  const payments = new PaymentService(us.stage.url);
+  await payments.confirm(await hold(us, 'us', product));
+  await give(eu, product, 'us', 1);
+  await untilStatus(eu, product, 'arrived');
+  await payments.confirm(await hold(us, 'us', product));
+  const late = new Shopper(eu.stage.url, product, userOf('eu'));
+  expect((await late.checkout()).status).toBe(202);
+  await until('the line is closed', async () => (await late.queueStatus()).data.status === 'closed');
+  expect((await new Shopper(eu.stage.url, product, userOf('eu')).checkout()).body.code).toBe('sold_out');
+  expect(await totals(product)).toEqual([2, 0]);
 });
 
 test('a region that is sold out gets units again after a long cut, and serves a group', async () => {

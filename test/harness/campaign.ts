@@ -158,6 +158,9 @@ export class TestCampaign {
   positions(users: readonly string[]) {
     return this.store.line.positions(this.product, users as readonly UserId[]);
   }
+  noteElsewhere(what: 'units' | 'none', keepMs = 5_000) {
+    return this.store.line.noteElsewhere(this.product, what, keepMs);
+  }
   lineHead(limit = 20) {
     return this.store.line.head(this.product, limit);
   }

@@ -50,6 +50,14 @@ export const maintainLineScript = defineScript({
 });
 export type MaintainLineOutcome = WithoutEntries<OutcomeOf<typeof maintainLineScript>>;
 
+export const noteElsewhereScript = defineScript({
+  name: 'note_elsewhere',
+  keys: ['campaign', 'epoch'],
+  args: ['what', 'keep_ms:int'],
+  replies: { noted: () => ({}), not_found: () => ({}), rebuilding },
+});
+export type NoteElsewhereOutcome = OutcomeOf<typeof noteElsewhereScript>;
+
 export const heartbeatScript = defineScript({
   name: 'heartbeat',
   keys: ['campaign', 'line', 'presence', 'epoch'],

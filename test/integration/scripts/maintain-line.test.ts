@@ -224,6 +224,45 @@ test('the wait for the end begins anew when a unit came back in between', async 
   expect((await campaign.inRedis()).fields.spent_since).toBeUndefined();
 });
 
+test('a line is kept for as long as another region has units', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.confirm(await campaign.take('ann'));
+  await campaign.join('bob');
+  expect(await campaign.noteElsewhere('units')).toEqual({ kind: 'noted' });
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+  expect(await campaign.line()).toEqual(['bob']);
+  // As after `keep_ms`, and as of a clock that was hours ahead.
+  const later = await campaign.at((await sale.nowMs()) + 6_000);
+  const hoursAgo = await campaign.at((await sale.nowMs()) - 7_200_000);
+  await hoursAgo.tend();
+  expect((await campaign.inRedis()).fields.spent_since).toMatch(/^spent/);
+  expect(await later.tend({ settled: true })).toMatchObject({ closed: 1 });
+});
+
+test('a line of a region that gave all of its units away is closed when no region has any', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await campaign.join('bob');
+  const { reservations } = await campaign.inRedis();
+  await campaign.leave('bob');
+  await campaign.release(String([...reservations.keys()][0]));
+  await campaign.restock(-1);
+  expect((await campaign.checkout('bob')).kind).toBe('queued');
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+  await campaign.noteElsewhere('none');
+  expect(await campaign.tend({ settled: true })).toMatchObject({ closed: 1 });
+  expect(await campaign.checkout('cid')).toEqual({ kind: 'sold_out' });
+  await campaign.noteElsewhere('units');
+  await campaign.tend();
+  expect((await campaign.checkout('cid')).kind).toBe('queued');
+});
+
+test('note_elsewhere notes nothing about an unknown product', async () => {
+  expect(await sale.unknownCampaign().noteElsewhere('none')).toEqual({ kind: 'not_found' });
+  const lost = sale.unknownCampaign();
+  await sale.withoutEpoch(() => expect(lost.noteElsewhere('none')).rejects.toThrow(EngineUnavailable));
+});
+
 test('a refund before the line is closed serves it', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
   const bought = await campaign.take('ann');
@@ -329,5 +368,9 @@ test('maintain_line does nothing for a sale that is over, and finds no campaign 
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect([sale.unmetReplies('maintain_line'), sale.unmetReplies('heartbeat')]).toEqual([[], []]);
+  expect([
+    sale.unmetReplies('maintain_line'),
+    sale.unmetReplies('heartbeat'),
+    sale.unmetReplies('note_elsewhere'),
+  ]).toEqual([[], [], []]);
 });
