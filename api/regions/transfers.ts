@@ -95,7 +95,7 @@ export class Transfers {
     try {
       for (const transfer of await table.open(limits.regionTransferIdleMs, limits.regionTransfersAtOnce)) {
         await this.#goOn(transfer).catch((error: unknown) => {
-          // A process whose Redis is away must not keep the transfer from one that could go on with it.
+          // A process whose Redis is away leaves the transfer to one that can go on with it.
           if (!(error instanceof EngineUnavailable)) return table.note(transfer.id, String(error));
           return log.debug({ transfer: transfer.id, reason: error.message }, 'a transfer waits');
         });
@@ -164,8 +164,8 @@ export class Transfers {
   }
 
   /**
-   * Whether Postgres has a change of stock without its audit entry, as after it was set back and repaired: its cursor is
-   * beyond the journal entry, and Redis still knows the change, so it has lost nothing.
+   * Whether Postgres has a change of stock without its audit entry, as after it was set back and repaired: its cursor
+   * is beyond the journal entry, and Redis still knows the change, so it has lost nothing.
    */
   async #isRepaired(transfer: RegionTransfer, step: Step, key: string, journalId: string): Promise<boolean> {
     const again = await this.#restock(transfer, step, key);
