@@ -23,8 +23,9 @@ export class RegionUnits {
   async #ofOne(product: ProductId): Promise<UnitsData | null> {
     const stock = await this.sales.stock(product);
     if (!stock) return null;
-    // Only an open campaign has a pace.
-    const campaign = stock.status === 'open' ? await this.campaigns.find(product) : undefined;
+    // Nothing is sold of a campaign that is not open, or that has no unit. A sold-out one is asked for every second.
+    const mayHavePace = stock.status === 'open' && (stock.free === null || stock.free + stock.held > 0);
+    const campaign = mayHavePace ? await this.campaigns.find(product) : undefined;
     const recent = campaign ? (await this.redemptions.summary(campaign.id, RATE_SECONDS)).recent : 0;
     const { status, total, free, held, redeemed, burned, waiting } = stock;
     return {
