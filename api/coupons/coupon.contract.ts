@@ -139,7 +139,10 @@ export const validateContract = {
       optionalHeaders: ['RateLimit', 'RateLimit-Policy'],
     },
   },
-  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS, 'rate_limited', 'challenge_required'],
+  errors: [
+    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS],
+    ...(['rate_limited', 'challenge_required', 'verification_required'] as const),
+  ],
 } satisfies RouteContract;
 
 export const redeemContract = {

@@ -5,6 +5,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { requireOfPerson } from '../guards/abuse/requirements.js';
 import type { Challenges } from '../guards/attestation/challenges.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -49,9 +50,11 @@ export function validateRoute(deps: ValidateDeps): Route {
     await requireWork(deps, guesser, body.challenge_solution ?? null);
     // A call counts once, in the quota of the campaign whose code is found first.
     let counted: Promise<string[]> | null = null;
-    const count = (policy: CampaignPolicy) => {
+    const count = async (policy: CampaignPolicy) => {
       counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
-      return counted;
+      await counted;
+      // Here, because an invented code that looks like one with uniform refusals must meet it as well.
+      requireOfPerson(policy, identity);
     };
     const attempted: Attempted = { action: 'validate', guesser, failed: false };
     const judge = (typed: string) =>

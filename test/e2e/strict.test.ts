@@ -242,6 +242,25 @@ describe('a campaign for persons whom the shop has verified', () => {
     expectProblem(await buy(product, { signed: { identity_level: 10 } }), 401, 'unauthorized');
   });
 
+  test.each(['off', 'observe', 'enforce', 'strict'])('requires the same in each way, with risk %s', async (risk) => {
+    const code = `VIP${randomUUID().slice(0, 8).toUpperCase()}`;
+    const sale = { total_limit: 100, per_user_limit: 5, require_attestation: false, code, risk };
+    const created = await new Operator(signedApi.url).call('POST', '/admin/campaigns', {
+      ...{ ...sale, product_id: `vip-${randomUUID()}`, limits: { identity_level: 2, unusual_hours: null } },
+    });
+    expect(created.status).toBe(201);
+    const ways = [
+      (who: Who) => buy(created.data.product_id, who),
+      (who: Who) => redeem(code, who),
+      (who: Who) => post('/coupons/validate', { ...who, user: newUser() }, { code, idempotency_key: undefined }),
+    ];
+    for (const way of ways) {
+      await until('it is in force', async () => (await way({ signed: { identity_level: 1 } })).status === 403);
+      expectProblem(await way({ signed: { identity_level: 1 } }), 403, 'verification_required');
+      expect([200, 201]).toContain((await way({ signed: { identity_level: 2 } })).status);
+    }
+  });
+
   test('cannot be opened where nothing proves who a user is', async () => {
     const refused = await operator.call('POST', '/admin/campaigns', {
       ...{ product_id: `p-${randomUUID()}`, total_limit: 1, limits: { identity_level: 1 } },

@@ -12,6 +12,7 @@ import type { AttemptRate } from './attempt-rate.js';
 import type { Bans } from './bans.js';
 import { callerOf } from './failed-attempt-limiter.js';
 import type { Accepted, PersonCheck } from './person-check.js';
+import { requireOfPerson, requiresOfEvery } from './requirements.js';
 import type { Risk } from './risk.js';
 import { type AddressLimit, purposeOf, type RiskGateRequest } from './risk-request.js';
 import type { StrictAddresses } from './strict-addresses.js';
@@ -36,7 +37,7 @@ export type RiskGateDeps = {
 
 /** Whether a policy admits every request, without a count. */
 export function admitsAll({ risk, limits }: CampaignPolicy): boolean {
-  return risk === 'off' && !limits.attestationLevel && !limits.identityLevel && !limits.checkoutPerMinutePerUser;
+  return risk === 'off' && !requiresOfEvery(limits) && !limits.checkoutPerMinutePerUser;
 }
 
 /** How long a token of level 1 or 2 is bound to its user: longer than the token is valid. */
@@ -98,9 +99,7 @@ export class RiskGate {
       why = this.deps.risk.observe(policy, request);
       this.#observeAddress(request, call);
     }
-    return why !== null || policy.limits.attestationLevel || policy.limits.identityLevel
-      ? this.#enter(request, why)
-      : null;
+    return why !== null || requiresOfEvery(policy.limits) ? this.#enter(request, why) : null;
   }
 
   /** Admits a replay, whatever a new request would need now. */
@@ -159,8 +158,7 @@ export class RiskGate {
   async #enter(request: RiskGateRequest, why: string | null, before: Accepted | null = null): Promise<Accepted | null> {
     const { policy, solution, identity } = request;
     const { challenges, person, platform, risk } = this.deps;
-    if (identity.level < (policy.limits.identityLevel ?? 0))
-      throw new Problem('verification_required', 'This campaign is for persons whom the shop has verified.');
+    requireOfPerson(policy, identity);
     const what = purposeOf(request);
     const isLevelMet = await this.#isLevelMet(request);
     // A proof of work does not replace a token of level 2.
