@@ -2,7 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { minorDigits } from '../../../shared/domain/money.js';
 import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
-import { InvalidSignature, moneyIn, type PaymentProvider, reservationIn } from './provider.js';
+import { storable } from '../../http/fields.js';
+import { InvalidSignature, InvalidWebhook, moneyIn, type PaymentProvider, reservationIn } from './provider.js';
 
 const notification = z.object({
   order_id: z.string().max(128),
@@ -61,9 +62,13 @@ function eventOf(it: z.infer<typeof notification>): PaymentEvent | null {
   // A captured card payment that Midtrans suspects is not settled yet.
   const isSafe = it.fraud_status === undefined || it.fraud_status === 'accept';
   if (kind === 'succeeded' && (it.status_code !== '200' || !isSafe)) return null;
+  // One transaction may be refunded in several parts, each with a notification.
+  const id = [it.transaction_id, it.transaction_status, it.gross_amount, ...refundOf(it)].join(' ');
+  // Not covered by the signature.
+  if (it.transaction_id === '' || !storable.safeParse(id).success)
+    throw new InvalidWebhook('`transaction_id` or `refund_amount` is not valid.');
   return {
-    // One transaction may be refunded in several parts, each with a notification.
-    id: [it.transaction_id, it.transaction_status, it.gross_amount, ...refundOf(it)].join(' '),
+    id,
     kind,
     reservation: reservationIn({ reservation_id: it.custom_field1, order_id: it.order_id }),
     paymentRef: it.transaction_id,

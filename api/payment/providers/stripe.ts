@@ -1,6 +1,7 @@
 import type Stripe from 'stripe';
 import { z } from 'zod';
 import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
+import { storable } from '../../http/fields.js';
 import {
   headerOf,
   InvalidSignature,
@@ -12,7 +13,8 @@ import {
 
 /** As the library has it, which compares with the clock of the process otherwise. */
 const TOLERANCE_SECONDS = 300;
-const id = z.string().regex(/^[^\0]{1,255}$/);
+/** An id of Stripe has at most 255 characters. */
+const id = storable.min(1).max(255);
 const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.object({ id }) }) });
 
 /**
@@ -96,7 +98,13 @@ function of(
   return { id, kind, reservation: reservationIn(metadata), paymentRef, partial, money };
 }
 
-/** The id of an object that may be expanded; "" = none. */
-function idOf(object: string | { id: string } | null): string {
-  return typeof object === 'string' ? object : (object?.id ?? '');
+/**
+ * The id of an object that may be expanded; "" = none.
+ * @throws InvalidWebhook if it is not an id: it would be written to the journal, and Postgres could not store it
+ */
+function idOf(object: string | { id: string } | null | undefined): string {
+  const given = typeof object === 'string' ? object : (object?.id ?? '');
+  if (given !== '' && !id.safeParse(given).success)
+    throw new InvalidWebhook('`payment_intent` is not an id of Stripe.');
+  return given;
 }
