@@ -6,6 +6,8 @@ const VALID = [
   'https://shop.example/?o={order_id}',
   'http://localhost:3000/pay/{product_id}/{order_id}?r={reservation_id}&u={user_id}&n={qty}&t={expires_at}&s={signature}',
   'https://shop.example/{order_id}/{signature}',
+  'https://shop.example/f%C3%BCr%20{order_id}?s={signature}&n=%22x%22',
+  'https://shop.example/für/{order_id}',
 ];
 for (const template of VALID) it(`accepts ${template}`, () => expect(checkoutUrlProblem(template)).toBeNull());
 
@@ -25,6 +27,13 @@ const WRONG: [template: string, problem: RegExp][] = [
   ['https://shop.example/pay#/{order_id}', /no fragment/],
   ['https://shop.example/pay?s={signature}', /must have \{reservation_id\} or \{order_id\}/],
   ['https://shop.example/{order_id}?s={signature}&t={signature}', /at most once/],
+  ['https://shop.example/a\n{order_id}', /control characters/],
+  ['https://shop.example/{order_id}?a=\t1&s={signature}', /control characters/],
+  ['https://shop.example/für/{order_id}?s={signature}', /as a browser sends it.*\/f%C3%BCr\/x\?s=x/],
+  ['https://shop.example/pay now/{order_id}?s={signature}', /as a browser sends it/],
+  ['https://shop.example/pay/../{order_id}?s={signature}', /as a browser sends it/],
+  ["https://shop.example/?o='{order_id}'&s={signature}", /as a browser sends it/],
+  ['https://shop.example/pay\\now/{order_id}?s={signature}', /as a browser sends it/],
 ];
 for (const [template, problem] of WRONG)
   it(`rejects ${template}`, () => expect(checkoutUrlProblem(template)).toMatch(problem));

@@ -39,11 +39,17 @@ export function checkoutUrlProblem(
   if (/[{}]/.test(sample)) return 'has a brace without its counterpart';
   if (!/^https?:\/\//i.test(template) || !URL.canParse(sample)) return 'must be a URL starting with https://';
   if (!ORIGIN.test(template)) return 'must have a host without placeholders, user or password, and a path';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
+  if (/[\x00-\x1f\x7f]/.test(template)) return 'must not contain control characters';
   if (template.includes('#')) return 'must have no fragment, because a browser does not send it';
   const signatures = template.split('{signature}').length - 1;
   if (signatures > 1) return 'must have {signature} at most once';
   if (signatures === 1 && !template.includes('{reservation_id}') && !template.includes('{order_id}'))
     return 'must have {reservation_id} or {order_id}, which {signature} protects';
+  // {signature} covers the link as it is written, and the shop verifies it as a browser sends it.
+  const sent = new URL(sample);
+  if (signatures === 1 && `${sent.pathname}${sent.search}` !== unsignedPart(sample))
+    return `must be written as a browser sends it, so that {signature} is valid there: ${sent.pathname}${sent.search} with its placeholders`;
   return null;
 }
 
