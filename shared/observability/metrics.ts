@@ -3,6 +3,8 @@ import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, R
 export const PREFIX = 'doorbuster_';
 /** Methods that are counted by name, because clients may send any of thirty. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'none']);
+/** Longer than two intervals of the reconciliation of all campaigns, which any worker may run. */
+const DRIFT_KEPT_MS = 150_000;
 const LAG_SAMPLE_EVERY_MS = 100;
 /** Up to the 10 s that clients wait for a response. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -74,7 +76,11 @@ export class Metrics {
   readonly recovered = this.#counter('recovered_entries_total', 'Journal entries that Redis lost, by outcome', [
     'outcome',
   ]);
-  readonly drift = this.#gauge('drift_units', 'Differences left after the last reconciliation of all campaigns');
+  readonly drift = this.#latest(
+    'drift_units',
+    'Differences left after the last reconciliation of all campaigns',
+    DRIFT_KEPT_MS,
+  );
   readonly differences = this.#counter('differences_total', 'Differences found between Redis and Postgres, by side', [
     'side',
   ]);
@@ -297,6 +303,20 @@ export class Metrics {
 
   #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[] = []): Counter<Label> {
     return new Counter({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.registry] });
+  }
+
+  /**
+   * A gauge that one of several processes sets again and again. A value that is older than `keptMs` counts as 0, because
+   * another process has set a later one.
+   */
+  #latest(name: string, help: string, keptMs: number): { set(value: number): void } {
+    let [latest, at] = [0, Number.NEGATIVE_INFINITY];
+    this.observe(name, help, () => (performance.now() - at < keptMs ? latest : 0), 'max');
+    return {
+      set(value) {
+        [latest, at] = [value, performance.now()];
+      },
+    };
   }
 
   #gauge(name: string, help: string): Gauge {
