@@ -306,8 +306,8 @@ export class Metrics {
   }
 
   /**
-   * A gauge that one of several processes sets again and again. A value that is older than `keptMs` counts as 0, because
-   * another process has set a later one.
+   * A gauge that one of several processes sets again and again. A value that is older than `keptMs` counts as 0,
+   * because another process has set a later one.
    */
   #latest(name: string, help: string, keptMs: number): { set(value: number): void } {
     let [latest, at] = [0, Number.NEGATIVE_INFINITY];

@@ -1,6 +1,5 @@
 import type { CampaignLimits, CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
-import type { Identity } from '../auth/shopper-identity.js';
 
 /** Whether a campaign requires something of every claim, whatever its `risk` is. */
 export const requiresOfEvery = ({ attestationLevel, identityLevel }: CampaignLimits): boolean =>
@@ -8,9 +7,10 @@ export const requiresOfEvery = ({ attestationLevel, identityLevel }: CampaignLim
 
 /**
  * Requires of a person what the campaign requires of everybody. A check of a code requires the same as its redemption.
+ * @param level of the identity that the shop has signed; 0 = none
  * @throws Problem 403
  */
-export function requireOfPerson({ limits }: CampaignPolicy, { level }: Pick<Identity, 'level'>): void {
+export function requireOfPerson({ limits }: CampaignPolicy, { level }: { level: number }): void {
   if (level < (limits.identityLevel ?? 0))
     throw new Problem('verification_required', 'This campaign is for persons whom the shop has verified.');
 }
