@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { attributes, cart, note } from './fields.js';
+import { attributes, cart, metadata, note } from './fields.js';
 
 const takes = (schema: { safeParse(value: unknown): { success: boolean } }, value: unknown) =>
   schema.safeParse(value).success;
@@ -33,4 +33,25 @@ test('attributes do not change what objects inherit', () => {
 
 test('a note has no unpaired surrogates, which Postgres would change', () => {
   expect([takes(note, 'Indomie 🍜'), takes(note, '\ud83c'), takes(note, 'a\0')]).toEqual([true, false, false]);
+});
+
+const members = (count: number, value: unknown) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`!${i}`, value]));
+
+test.each([
+  ['metadata', metadata, 20],
+  ['attributes', attributes, 100],
+] as const)('%s with too many members are refused before each member is checked', (_, schema, most) => {
+  const { error } = schema.safeParse(members(1_000, 7));
+  expect(error?.issues.map(({ message, path }) => [message, path])).toEqual([
+    [`must have at most ${most} members`, []],
+  ]);
+});
+
+test('metadata and attributes may be missing, and have as many members as are allowed', () => {
+  expect(metadata.optional().safeParse(undefined).success).toBe(true);
+  expect(attributes.default({}).parse(undefined)).toEqual({});
+  expect(attributes.safeParse(members(100, 7)).success).toBe(true);
+  expect(metadata.parse({ cart: 'c-1' })).toEqual({ cart: 'c-1' });
+  for (const wrong of [null, [], 'a', 7]) expect(metadata.safeParse(wrong).success).toBe(false);
 });

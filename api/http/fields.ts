@@ -48,36 +48,45 @@ export const cart = z.object({
   items: z.array(z.unknown()).optional(),
 });
 
+/** Counts the members of an object before they are checked, which costs more than a checkout if there are thousands. */
+const withMembers = <Schema extends z.ZodType>(most: number, schema: Schema) =>
+  z.preprocess((given, context) => {
+    if (typeof given !== 'object' || given === null || Object.keys(given).length <= most) return given;
+    context.addIssue({ code: 'custom', message: `must have at most ${most} members` });
+    return z.NEVER;
+  }, schema);
+
 const MAX_ATTRIBUTES = 100;
 
 /** Attributes of a user, which audience rules read. Nested values are accepted and ignored. */
-export const attributes = z
-  .record(z.string().max(AUDIENCE_LIMITS.nameCharacters), z.unknown())
-  .refine((given) => Object.keys(given).length <= MAX_ATTRIBUTES, `must have at most ${MAX_ATTRIBUTES} members`)
-  .describe('strings, numbers, booleans, or lists of them');
+export const attributes = withMembers(
+  MAX_ATTRIBUTES,
+  z.record(z.string().max(AUDIENCE_LIMITS.nameCharacters), z.unknown()),
+).describe('strings, numbers, booleans, or lists of them');
 
 const METADATA = { entries: 20, valueCharacters: 500, bytes: 2_048 };
 /** What a shop attaches to a claim. Postgres stores no control characters and no unpaired surrogates. */
-export const metadata = z
-  .record(
-    z.string().regex(/^[A-Za-z0-9_.-]{1,40}$/, 'must have names of 1 to 40 characters of A-Z a-z 0-9 _ . -'),
-    z
-      .string()
-      .max(METADATA.valueCharacters, `must have at most ${METADATA.valueCharacters} characters`)
-      // A JSON Schema cannot express the flags of a regular expression.
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
-      .regex(/^[^\x00-\x1f\x7f-\x9f]*$/, 'must not contain control characters')
-      .refine((text) => text.isWellFormed(), 'must not contain unpaired surrogates'),
-  )
-  .refine((entries) => Object.keys(entries).length <= METADATA.entries, `must have at most ${METADATA.entries} members`)
-  .refine(
-    (entries) => Buffer.byteLength(JSON.stringify(entries)) <= METADATA.bytes,
-    `must have at most ${METADATA.bytes} bytes as JSON`,
-  )
-  .describe(
-    `at most ${METADATA.entries} texts of at most ${METADATA.valueCharacters} characters, together ${METADATA.bytes} bytes; returned with ` +
-      'the reservation and in its events. Not a part of the idempotency key: a replay keeps that of the first request',
-  );
+export const metadata = withMembers(
+  METADATA.entries,
+  z
+    .record(
+      z.string().regex(/^[A-Za-z0-9_.-]{1,40}$/, 'must have names of 1 to 40 characters of A-Z a-z 0-9 _ . -'),
+      z
+        .string()
+        .max(METADATA.valueCharacters, `must have at most ${METADATA.valueCharacters} characters`)
+        // A JSON Schema cannot express the flags of a regular expression.
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
+        .regex(/^[^\x00-\x1f\x7f-\x9f]*$/, 'must not contain control characters')
+        .refine((text) => text.isWellFormed(), 'must not contain unpaired surrogates'),
+    )
+    .refine(
+      (entries) => Buffer.byteLength(JSON.stringify(entries)) <= METADATA.bytes,
+      `must have at most ${METADATA.bytes} bytes as JSON`,
+    ),
+).describe(
+  `at most ${METADATA.entries} texts of at most ${METADATA.valueCharacters} characters, together ${METADATA.bytes} bytes; returned with ` +
+    'the reservation and in its events. Not a part of the idempotency key: a replay keeps that of the first request',
+);
 
 /** The text of the metadata for the journal; null = none. */
 export const metadataText = (of: Readonly<Record<string, string>> | undefined): string | null =>
