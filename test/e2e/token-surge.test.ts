@@ -123,7 +123,8 @@ describe('a campaign that is stormed', () => {
     const fromOne = () => buyFrom('198.51.100.7', product);
     await whileStorming(fromOne, async () => {
       await until('it costs work', async () => (await fromOne()).status === 403);
-      for (let i = 0; i < 20; i += 1) {
+      // Fewer than the twenty a second that would be a storm of many networks.
+      for (let i = 0; i < 10; i += 1) {
         expect((await tokenFrom(anyAddress())).status).toBe(200);
         expect((await buyFrom(anyAddress(), product)).status).toBe(200);
       }
