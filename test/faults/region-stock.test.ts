@@ -341,7 +341,7 @@ async function hold(at: RegionStage, region: string, product: string): Promise<s
   return data.reservation_id;
 }
 
-test('a line is kept while another region has units that nobody has paid, and gets one that comes back', async () => {
+test('a line is kept while another region has unpaid units, and gets one that comes back', async () => {
   const product = await openShares(2, { waiting_room: { enabled: true } }, 3);
   await untilKnown(product);
   // A region without units would get some of the other one.

@@ -1,7 +1,7 @@
 import type { CampaignLimits, CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 
-/** Whether a campaign requires something of every claim, whatever its `risk` is. */
+/** Whether a campaign requires something of every claim, with each value of `risk`. */
 export const requiresOfEvery = ({ attestationLevel, identityLevel }: CampaignLimits): boolean =>
   Boolean(attestationLevel || identityLevel);
 
