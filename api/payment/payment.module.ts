@@ -32,8 +32,10 @@ export function paymentModule(
 ): Route[] {
   const { config, clock, sales, shards, directory, database, metrics, log } = core;
   const lookup = new ReservationLookup({
-    directory,
+    ...{ directory, sales },
     orders: new ReservationOrders(database),
+    orderMemoryMs: LIMITS.orderMemoryMs,
+    nowMs: () => clock.nowMs(),
     untilPersisted: async (product) => {
       const isDivided = product !== null && sales.map.bucketsOf(product) > 1;
       const concerned = product === null || isDivided ? shards.all : [shards.of(product, FIRST_BUCKET)];

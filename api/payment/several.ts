@@ -1,9 +1,9 @@
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { Located, ReservationName } from '../../shared/payments/reservation-lookup.js';
+import type { Found, Located, ReservationName } from '../../shared/payments/reservation-lookup.js';
 
 /** What was decided about one reservation: its state, and the data of a success or the refusal. */
 type Decision<Data> = { status: string } & ({ data: Data } | { refusal: Problem });
-type DataIn<Found> = Found extends { data: infer Data } ? Data : never;
+type DataIn<One> = One extends { data: infer Data } ? Data : never;
 type OfOrder = {
   order_id: string;
   reservations: ({ reservation_id: string; status: string } & Record<string, unknown>)[];
@@ -21,17 +21,22 @@ const OF_ENTRY = ['already_paid_by', 'reacquired', 'qty', 'pay_before'];
  * between.
  * @returns the data of the only reservation, or a list
  * @throws Problem the refusal of the only reservation, or the one that all have; else 409 `order_partly_decided`
+ *   · EngineUnavailable after those that are known were decided, if others may be missing
  */
-export async function decideAll<Found extends Decision<object>>(
+export async function decideAll<One extends Decision<object>>(
   { order_id, keep }: ReservationName & { keep?: number | undefined },
-  all: readonly Located[],
-  decide: (at: Located) => Promise<Found>,
-): Promise<DataIn<Found> | OfOrder> {
+  { reservations: all, missing }: Found,
+  decide: (at: Located) => Promise<One>,
+): Promise<DataIn<One> | OfOrder> {
   const [first, ...others] = all;
+  if (missing) {
+    for (const at of all) await decide(at);
+    throw missing;
+  }
   if (first && others.length === 0) {
     const found = await decide(first);
     if ('refusal' in found) throw found.refusal;
-    return found.data as DataIn<Found>;
+    return found.data as DataIn<One>;
   }
   if (keep)
     throw new Problem('order_ambiguous', 'The order has several reservations, and `keep` counts the units of one.', {

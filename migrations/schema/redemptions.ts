@@ -157,7 +157,8 @@ export const REDEMPTIONS = `
   create index redemptions_by_order on redemptions_shared (user_id, order_id)
     where stacking is not null and status in ('reserved', 'redeemed');
   create index redemptions_by_order_id on redemptions_shared (order_id)
-    where length(order_id) <> 36 or order_id not like 'ord\\_%';
+    where order_id <> 'ord_' || replace(redemption_id::text, '-', '');
+  comment on index redemptions_by_order_id is 'rows whose order id a caller has chosen';
   create index redemptions_by_payment_ref on redemptions_shared (payment_ref) where payment_ref is not null;
   create index redemptions_by_time on redemptions_shared using brin (reserved_at) with (pages_per_range = 16);
   create index redemptions_ended_by_code on redemptions_shared (campaign_id, code_no)

@@ -8,7 +8,7 @@ import { type NewEvent, paymentLateEvent, paymentMismatchedEvent } from '../proj
 import type { SettledBy } from '../sale/reservations.js';
 import type { SalesOf } from '../sale/sales.js';
 import { NEEDS_ACTION, type PaymentEvent, type PaymentOutcome } from './payment-event.js';
-import type { Located, ReservationLookup, ReservationName } from './reservation-lookup.js';
+import type { Found, Located, ReservationLookup, ReservationName } from './reservation-lookup.js';
 
 export type PaymentEventsDeps = {
   sales: SalesOf;
@@ -56,7 +56,7 @@ export class PaymentEvents {
     const names = await this.#namesIn(provider, event);
     // An event without a reservation is not stored: the account may sell other things, too.
     if (names === null) return { outcome: 'unrelated', repeated: false, reservation: null };
-    const all = await this.#concerned(names, event, kept?.receivedAt ?? null);
+    const all = await this.#concerned(names, event, kept?.receivedAt ?? null, by);
     const whole = await this.#withPart(provider, event, all);
     const outcomes: Decided[] = [];
     for (const at of all) outcomes.push({ at, outcome: await this.#decide(at, whole, by) });
@@ -76,7 +76,7 @@ export class PaymentEvents {
     } catch (error) {
       const { reservation } = event;
       if (reservation && error instanceof EngineUnavailable && error.engine === 'postgres')
-        await this.#decideBlind(await this.#located(reservation, event), event, by);
+        await this.#decideBlind((await this.#located(reservation, event)).reservations, event, by);
       throw error;
     }
   }
@@ -102,7 +102,7 @@ export class PaymentEvents {
   /** Completes a payment and its refund that crossed, if the first call could not. */
   async #settleAgain(known: readonly StoredOutcome[], event: PaymentEvent, by: SettledBy): Promise<void> {
     for (const { reservation } of known)
-      for (const at of await this.#located({ reservation_id: String(reservation) }, event))
+      for (const at of (await this.#located({ reservation_id: String(reservation) }, event)).reservations)
         await this.#settleCrossed(at, event, by);
   }
 
@@ -119,14 +119,23 @@ export class PaymentEvents {
     return names.length === 0 && reservation === null ? null : names;
   }
 
-  /** The reservations that an event is about. @param receivedAt when it was received first; null = now */
+  /**
+   * The reservations that an event is about. @param receivedAt when it was received first; null = now
+   * @throws EngineUnavailable if not all are known, after what can be done at once
+   */
   async #concerned(
     names: readonly ReservationName[],
     event: PaymentEvent,
     receivedAt: Date | null,
+    by: SettledBy,
   ): Promise<readonly Located[]> {
     const all: Located[] = [];
-    for (const name of names) all.push(...(await this.#located(name, event)));
+    for (const name of names) {
+      const { reservations, missing } = await this.#located(name, event);
+      if (missing) await this.#decideBlind(reservations, event, by);
+      if (missing) throw missing;
+      all.push(...reservations);
+    }
     if (event.kind !== 'refunded') return all;
     const older = receivedAt === null ? all : all.filter(({ id }) => madeAtMs(id) <= receivedAt.getTime());
     if (older.length < 2) return older;
@@ -140,12 +149,13 @@ export class PaymentEvents {
   }
 
   /** @returns none when no reservation has the name, or several users have the order */
-  async #located(name: ReservationName, { kind }: PaymentEvent): Promise<readonly Located[]> {
-    if (name.reservation_id === undefined && name.order_id === undefined) return [];
+  async #located(name: ReservationName, { kind }: PaymentEvent): Promise<Found> {
+    const none: Found = { reservations: [], missing: null };
+    if (name.reservation_id === undefined && name.order_id === undefined) return none;
     try {
       return await this.deps.lookup.find(name, kind === 'succeeded' ? 'payment' : 'event');
     } catch (error) {
-      if (error instanceof Problem) return [];
+      if (error instanceof Problem) return none;
       throw error;
     }
   }
@@ -272,10 +282,11 @@ export class PaymentEvents {
     await this.#refunded(at, paymentRef, by);
   }
 
-  /** Compares what was paid with what the reservation costs. Those of an order with several are coupons. */
+  /** Compares what was paid with what the reservation costs. An order with several has its discounts from coupons. */
   async #markMismatch(decided: Decided[], { money }: PaymentEvent): Promise<void> {
-    const [one] = decided;
-    if (!one || money === null || (one.outcome !== 'confirmed' && one.outcome !== 'reacquired')) return;
+    const [one, ...others] = decided;
+    if (!one || others.length > 0 || money === null || (one.outcome !== 'confirmed' && one.outcome !== 'reacquired'))
+      return;
     const cost = await this.#costOf(one.at);
     if (cost === null) return;
     if (cost.amount !== money.amount || cost.currency !== money.currency) one.outcome = 'mismatch';

@@ -1,30 +1,50 @@
+import { bucketOfReservation } from '../domain/buckets.js';
 import {
   type CampaignNo,
   campaignNoOf,
+  madeAtMs,
+  type OrderId,
   type ProductId,
   parseReservationId,
   type ReservationId,
   reservationOfOrder,
+  type UserId,
 } from '../domain/ids.js';
 import { Problem } from '../errors/catalogue.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import type { PaymentName } from '../postgres/payment-events.js';
 import { MOST_OF_ORDER, type OrderedReservation, type ReservationOrders } from '../postgres/reservation-orders.js';
 import type { CampaignDirectory } from '../sale/campaign-directory.js';
+import type { Sales } from '../sale/sales.js';
 
 /** How a caller names reservations: one by its id, or those of an order, perhaps of one campaign or one user alone. */
 export type ReservationName = PaymentName;
 /** `ended`: how a reservation of an order has ended that also has others. */
 export type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId; ended?: 'released' | 'expired' };
 
+/**
+ * What was found. `missing`: why not all of it is known; then the caller decides those that are, so that their units
+ * do not expire meanwhile, and throws it, so that a repetition decides the others. null = it is all.
+ */
+export type Found = { reservations: readonly Located[]; missing: EngineUnavailable | null };
+
 export type ReservationLookupDeps = {
   directory: CampaignDirectory;
+  sales: Pick<Sales, 'of' | 'stores'>;
   orders: ReservationOrders;
+  /** How long Redis has the claims on an order. */
+  orderMemoryMs: number;
+  /** Milliseconds since the epoch. */
+  nowMs: () => number;
   /**
    * Resolves when Postgres has every reservation that was made before the call, of one campaign or of all (null).
    * @throws EngineUnavailable if that takes too long
    */
   untilPersisted: (product: ProductId | null) => Promise<void>;
 };
+
+/** Order ids that were made here are looked up in Postgres a day before Redis may forget what claims them. */
+const BEFORE_FORGOTTEN_MS = 86_400_000;
 
 /**
  * Which reservations of an order are meant beside those that have not ended. `call`: also the latest of each other
@@ -45,13 +65,20 @@ export class ReservationLookup {
    * @returns the reservation, or those of the order in the order of their ids, never none
    * @throws Problem 404 if there is none, 409 `order_ambiguous` if several users have the order · EngineUnavailable
    */
-  async find(
-    { reservation_id, order_id, product_id, user_id }: ReservationName,
-    scope: Scope,
-  ): Promise<readonly Located[]> {
-    if (reservation_id !== undefined) return [await this.#byId(reservation_id)];
+  async find({ reservation_id, order_id, product_id, user_id }: ReservationName, scope: Scope): Promise<Found> {
+    if (reservation_id !== undefined) return { reservations: [await this.#byId(reservation_id)], missing: null };
+    const order = String(order_id);
     const product = (product_id as ProductId | undefined) ?? null;
-    return this.#byOrder(String(order_id), product, user_id ?? null, scope);
+    const made = reservationOfOrder(order);
+    const own = made && (await this.#located(made));
+    try {
+      if (own && (await this.#isAlone(own, order as OrderId)) && (product ?? own.product) === own.product)
+        return { reservations: [own], missing: null };
+      return { reservations: await this.#byOrder(order, own, product, user_id ?? null, scope), missing: null };
+    } catch (error) {
+      if (!own || !(error instanceof EngineUnavailable) || (product ?? own.product) !== own.product) throw error;
+      return { reservations: [own], missing: error };
+    }
   }
 
   async #byId(text: string): Promise<Located> {
@@ -67,24 +94,36 @@ export class ReservationLookup {
   }
 
   /**
-   * Looks up an order that a caller has chosen in Postgres, after it has everything that was promised before. An order
-   * id that was made here names its reservation, without Postgres.
+   * Whether Redis proves that an order has no other reservation than the one from which its id is made. Most have none,
+   * and then Postgres is neither read nor waited for.
+   * @throws EngineUnavailable
+   */
+  async #isAlone({ id, product }: Located, order: OrderId): Promise<boolean> {
+    const { sales, nowMs, orderMemoryMs } = this.deps;
+    if (madeAtMs(id) < nowMs() - orderMemoryMs + BEFORE_FORGOTTEN_MS) return false;
+    const { reader } = sales.of(product, bucketOfReservation(id));
+    const record = (await reader.reservationsById(product, [id])).get(id);
+    if (record?.orderId !== order) return false;
+    const claims = await Promise.all(sales.stores.map((store) => store.reader.claimsOn(record.user as UserId, order)));
+    return claims.every((ids) => [...ids.keys()].every((claimed) => claimed === id));
+  }
+
+  /**
+   * Looks up an order in Postgres, after it has everything that was promised before.
+   * @param own the reservation from which the order id is made; null = a caller has chosen the order id
    */
   async #byOrder(
     order: string,
+    own: Located | null,
     product: ProductId | null,
     user: string | null,
     scope: Scope,
   ): Promise<readonly Located[]> {
     const { orders, untilPersisted } = this.deps;
-    const made = reservationOfOrder(order);
-    if (made) {
-      const located = await this.#located(made);
-      if (located && (product === null || located.product === product)) return [located];
-      throw notFound();
-    }
     await untilPersisted(product);
-    const all = await orders.byChosen(order, product, user);
+    const all = await orders.find(order, own?.id ?? null, product, user);
+    // Rows of old campaigns are dropped; their scripts say so.
+    if (own && all.length === 0 && (product ?? own.product) === own.product) return [own];
     // A code that was refused is not on the order, and must not keep the others from being paid.
     const kept = all.filter(({ isRefused }) => !isRefused);
     const found = kept.length > 0 ? kept : all;

@@ -3,6 +3,7 @@ import { type CampaignId, type CampaignNo, campaignNoOf, firstIdAt, reservationO
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database } from './pool.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow } from './redemptions.js';
+import { isChosen } from './reservation-orders.js';
 
 /** A redemption of any campaign. `line_no`: place from which it was promoted; null = it never waited. */
 export type FoundRedemption = RedemptionRow & {
@@ -149,16 +150,15 @@ function sourceOf(filter: RedemptionFilter, bind: (value: unknown) => string): s
   return `select r.* from ${among} cross join lateral (${rowsOf(ACTIVE)} union all ${rowsOf(ENDED)}) r`;
 }
 
-/** An order id that was made here contains the reservation id. Others are in an index. */
+/** An order id that was made here contains a reservation id. The others of the order are in an index. */
 function sourceByOrder(orderId: string, bind: (value: unknown) => string): string {
+  const isOther = isChosen('r.order_id', 'r.redemption_id');
+  const chosen = `select r.* from redemptions r where r.order_id = ${bind(orderId)} and ${isOther}`;
   const reservation = reservationOfOrder(orderId);
-  if (reservation === null) {
-    const order = bind(orderId);
-    return `select r.* from redemptions r
-      where r.order_id = ${order} and (length(r.order_id) <> 36 or r.order_id not like 'ord\\_%')`;
-  }
-  return `select r.* from campaigns a join redemptions r on r.campaign_id = a.campaign_id
-    and r.redemption_id = ${bind(reservation)} where a.no = ${bind(numberIn(reservation))}`;
+  if (reservation === null) return chosen;
+  return `${chosen} union all
+    select r.* from campaigns a join redemptions r on r.campaign_id = a.campaign_id
+    and r.redemption_id = ${bind(reservation)} where a.no = ${bind(numberIn(reservation))} and not (${isOther})`;
 }
 
 function conditionsOf(filter: RedemptionFilter, bind: (value: unknown) => string): string[] {

@@ -130,19 +130,14 @@ export class RedemptionsTable {
     return sums;
   }
 
-  /**
-   * Finds active rows beyond the limit of their user, and active rows that share a generated order id. Order ids that
-   * callers choose may be shared, because an order can have several units.
-   */
+  /** Finds active rows beyond the limit of their user. */
   async duplicates(campaignId: string, perUserLimit: number): Promise<{ redemption_id: string; why: string }[]> {
     const { rows } = await this.database.query<{ redemption_id: string; why: string }>(
       `with active as (
-         select redemption_id, user_id, order_id, row_number() over (partition by user_id order by redemption_id) as nth,
-           count(*) over (partition by order_id) as sharing
+         select redemption_id, row_number() over (partition by user_id order by redemption_id) as nth
          from redemptions where campaign_id = $1 and (status in ('reserved', 'redeemed') or burned)
        )
-       select redemption_id, case when nth > $2 then 'the user has more than the limit' else 'the order id belongs to another reservation too' end as why
-       from active where nth > $2 or (sharing > 1 and order_id like 'ord\\_%')`,
+       select redemption_id, 'the user has more than the limit' as why from active where nth > $2`,
       [campaignId, perUserLimit],
     );
     return rows;

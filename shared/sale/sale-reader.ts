@@ -145,9 +145,16 @@ export class SaleReader {
    * longer has the order. @throws EngineUnavailable
    */
   async stackingOn(user: UserId, order: OrderId, reservation: ReservationId): Promise<string> {
+    return (await this.claimsOn(user, order)).get(reservation) ?? '';
+  }
+
+  /**
+   * Returns the reservations and places of a user that claim an order in this shard, each with its stacking
+   * (lua/includes/orders.lua). Redis has them for `orderMemoryMs` after the last one. @throws EngineUnavailable
+   */
+  async claimsOn(user: UserId, order: OrderId): Promise<ReadonlyMap<string, string>> {
     const claims = (await this.#read(() => this.scripts.redis.get(keys.order(user, order)))) ?? '';
-    const own = claims.split(',').find((claim) => claim.startsWith(`${reservation}=`));
-    return own?.slice(reservation.length + 1) ?? '';
+    return new Map(claims === '' ? [] : claims.split(',').map((claim) => claim.split('=') as [string, string]));
   }
 
   /**

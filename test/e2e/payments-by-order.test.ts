@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { newReservationPrefix } from '../../shared/domain/ids.js';
 import { expectProblem, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { startService, startWorkerProcess } from '../harness/service.js';
@@ -33,6 +34,13 @@ async function redeem(user: string, order_id: string, terms: Record<string, unkn
   return { product, id: String(data.reservation_id), again };
 }
 
+/** Postgres has a number of reservations of an order. */
+const untilWritten = (order: string, count: number) =>
+  until('Postgres has the reservations', async () => {
+    const { rows } = await service.database.client.query('select 1 from redemptions where order_id = $1', [order]);
+    return rows.length === count;
+  });
+
 test('confirm, release and refund find a reservation by the order id of its checkout', async () => {
   const { id, order, product } = await buy();
   const confirmed = await payments.say('confirm', { order_id: order, payment_ref: 'pay-1' });
@@ -51,12 +59,45 @@ test('confirm, release and refund find a reservation by the order id of its chec
     });
 });
 
-/** Postgres has a number of reservations of an order. */
-const untilWritten = (order: string, count: number) =>
-  until('Postgres has the reservations', async () => {
-    const { rows } = await service.database.client.query('select 1 from redemptions where order_id = $1', [order]);
-    return rows.length === count;
+test('a code that is redeemed for the order of a checkout is confirmed, found and refunded with it', async () => {
+  const bought = await buy();
+  const code = await redeem(bought.shopper.user, bought.order, { per_user_limit: 1 });
+  // Another one may not join the order, nor keep it from being paid.
+  const stranger = await redeem(`user-${randomUUID()}`, bought.order);
+  const both = [bought.id, code.id].sort();
+  const confirmed = await payments.say('confirm', { order_id: bought.order, payment_ref: 'pay-both' });
+  const inBoth = (status: string) =>
+    both.map((reservation_id) => expect.objectContaining({ reservation_id, status })) as unknown[];
+  expect(confirmed.data).toEqual({ order_id: bought.order, reservations: inBoth('redeemed') });
+  await untilWritten(bought.order, 3);
+  const found = async (query: string) =>
+    (await operator.call('GET', `/admin/redemptions?${query}`)).data as unknown as { redemption_id: string }[];
+  const ofUser = await found(`order_id=${bought.order}&user_id=${bought.shopper.user}`);
+  expect(ofUser.map(({ redemption_id }) => redemption_id).sort()).toEqual(both);
+  expect(await found(`order_id=${bought.order}`)).toHaveLength(3);
+  expect((await payments.say('confirm', { order_id: bought.order, product_id: code.product })).data).toMatchObject({
+    reservation_id: code.id,
+    status: 'redeemed',
   });
+  expectProblem(await code.again(randomUUID()), 409, 'already_redeemed');
+  const refunded = await payments.say('refund', { order_id: bought.order });
+  expect(refunded.data).toEqual({ order_id: bought.order, reservations: inBoth('refunded') });
+  expect((await payments.say('release', { reservation_id: stranger.id })).status).toBe(200);
+});
+
+test('order ids of a shop that look like those made here find their reservations', async () => {
+  for (const order of [
+    `ord_${randomUUID().replaceAll('-', '')}`,
+    `ord_${randomUUID().replaceAll('-', '').slice(4)}ABCD`,
+    `ord_${newReservationPrefix().replaceAll('-', '')}00000001`,
+  ]) {
+    const { id } = await redeem(`user-${randomUUID()}`, order);
+    const confirmed = await payments.say('confirm', { order_id: order });
+    expect([order, confirmed.data]).toEqual([order, { reservation_id: id, status: 'redeemed', order_id: order }]);
+    const { data } = await operator.call('GET', `/admin/redemptions?order_id=${order}`);
+    expect(data).toMatchObject([{ redemption_id: id, order_id: order }]);
+  }
+});
 
 test('an order id of the shop finds its reservations, each of which is decided', async () => {
   const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];

@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { PaymentService, send } from '../harness/clients.js';
 import { FakeStripe, PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -107,4 +110,29 @@ test('a payment that is reported while Postgres is away keeps its unit, and is s
   expect(await statusOfLate()).toBe('redeemed');
   expect((await paidInPart()).data).toEqual({ outcome: 'partial', repeated: false });
   for (const one of [product, over, inParts]) await untilWhole(stage.env, one);
+});
+
+test('while Postgres is away the order of a checkout is confirmed, and the codes on it afterwards', async () => {
+  const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
+  const product = await stage.openCampaign({ total_limit: 2, hold_seconds: 900 });
+  const coupons = await stage.openCampaign({ total_limit: 1, hold_seconds: 900, code });
+  const [alone, both] = [arrive(stage.url, product), arrive(stage.url, product)];
+  const [one, two] = [String((await alone.checkout()).data.order_id), String((await both.checkout()).data.order_id)];
+  await until('it is redeemed', async () => {
+    const json = { code, user_id: both.user, order_id: two, idempotency_key: randomUUID() };
+    return (await send(`${stage.url}/coupons/redeem`, { method: 'POST', json })).status === 201;
+  });
+  stage.postgres.kill('SIGKILL');
+  await stage.postgres.exited;
+  const payments = new PaymentService(stage.url);
+  expect((await payments.say('confirm', { order_id: one })).data.status).toBe('redeemed');
+  expectProblem(await payments.say('confirm', { order_id: two }), 503, 'temporarily_unavailable');
+  expect((await both.queueStatus({ 'x-ticket': String(both.ticket) })).data.status).toBe('redeemed');
+  await stage.startPostgres();
+  const { data } = await until('it is confirmed', async () => {
+    const answer = await payments.say('confirm', { order_id: two });
+    return answer.status === 200 && answer;
+  });
+  expect(data.reservations.map(({ status }: { status: string }) => status)).toEqual(['redeemed', 'redeemed']);
+  for (const at of [product, coupons]) await untilWhole(stage.env, at);
 });

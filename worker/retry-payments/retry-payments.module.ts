@@ -1,6 +1,5 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { bucketOfReservation } from '../../shared/domain/buckets.js';
-import { reservationOfOrder } from '../../shared/domain/ids.js';
 import { PaymentEvents } from '../../shared/payments/payment-events.js';
 import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
 import { storeIn } from '../../shared/payments/store-events.js';
@@ -24,8 +23,11 @@ export function retryPayments(core: Core): () => Promise<void> {
     sales,
     table,
     lookup: new ReservationLookup({
+      sales,
       directory: new CampaignDirectory(sales, () => shards.all.map(({ gate }) => gate.generation).join()),
       orders: new ReservationOrders(database),
+      orderMemoryMs: LIMITS.orderMemoryMs,
+      nowMs: () => core.clock.nowMs(),
       // Each run waits once, before it begins.
       untilPersisted: async () => {},
     }),
@@ -61,11 +63,8 @@ export function retryPayments(core: Core): () => Promise<void> {
       const page: UnknownPayment[] = await table.unknown(days, limit, after);
       if (page.length > 0) isWhole ??= await isPersisted();
       // An order may have reservations that Postgres lacks while a shard is away.
-      for (const one of page) if (isWhole || !isOfChosenOrder(one)) await retry(one);
+      for (const one of page) if (isWhole || one.named.order_id === undefined) await retry(one);
       after = page.length < limit ? null : (page.at(-1) ?? null);
     } while (after !== null && performance.now() < until);
   };
 }
-
-const isOfChosenOrder = ({ named: { order_id } }: UnknownPayment): boolean =>
-  order_id !== undefined && reservationOfOrder(order_id) === null;
