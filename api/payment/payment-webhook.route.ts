@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { LIMITS } from '../../shared/config/limits.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { PAYMENT_OUTCOMES, type PaymentEvent, type PaymentOutcome } from '../../shared/payments/payment-event.js';
@@ -25,7 +24,7 @@ const contract = {
   path: '/payments/:provider',
   summary: 'Receive a webhook of a payment provider',
   description:
-    'The body is that of the provider, as it was signed, up to 256 KiB. Payments confirm, expired ones release, and refunds refund the ' +
+    'The body is that of the provider, as it was signed, up to 256 KiB (`midtrans`: 16 KiB). Payments confirm, expired ones release, and refunds refund the ' +
     'reservation that the event names; failed attempts are recorded. Idempotent by the provider’s event id. 202 means that no reservation ' +
     'has the name: the event is kept, and tried again for a week. 503 means that the event was not stored; the provider has to send it ' +
     'again. docs/payments.md describes the providers.',
@@ -64,7 +63,7 @@ export function paymentWebhookRoute({ providers, events, wrong, metrics, log }: 
   /** @throws Problem 401 if the webhook is forged, 429 if its network has sent too many such, 400 if it is malformed */
   async function genuine(call: Call<typeof contract>, provider: PaymentProvider): Promise<PaymentEvent | null> {
     const { req } = call;
-    const body = await readRaw(req, LIMITS.paymentBodyBytes);
+    const body = await readRaw(req, provider.bodyBytes);
     try {
       return await provider.read(body, req.headers);
     } catch (error) {

@@ -471,6 +471,8 @@ export const LIMITS = {
   durableWaitMs: 1_500,
   /** A body of a payment provider. Those of Stripe have up to some 20 KB. */
   paymentBodyBytes: 256 * 1024,
+  /** The signature of Midtrans is inside of the body, so forged ones are parsed as well. */
+  midtransBodyBytes: 16 * 1024,
   /** Webhooks of payment providers with a wrong signature from one network in a minute, in each process. */
   wrongWebhooksPerMinute: 300,
   /** How long events of payment providers are kept. Stripe sends an event again for three days. */

@@ -565,6 +565,18 @@ describe('a notification of Midtrans', () => {
     await expectUnits(paid.product, { redeemed: 0, held: 0, free: 3 });
   });
 
+  it('gives the unit back when a transaction is cancelled, before or after it was captured', async () => {
+    const [captured, pending] = [await buy(), await buy()];
+    const of = async ({ order }: { order: string }, transaction_status: string) =>
+      (await sendMidtrans(service.url, { order_id: order, transaction_id: `m-${order}`, transaction_status })).data
+        .outcome;
+    expect(await of(captured, 'capture')).toBe('confirmed');
+    expect(await of(captured, 'cancel')).toBe('refunded');
+    expect(await of(pending, 'cancel')).toBe('released');
+    expect(await of(pending, 'capture')).toBe('refunded_before');
+    for (const { product } of [captured, pending]) await expectUnits(product, { redeemed: 0, held: 0, free: 3 });
+  });
+
   it('takes each part of a refund for an event of its own', async () => {
     const { order } = await buy();
     const payment = { order_id: order, transaction_id: `m-${order}` };
@@ -583,5 +595,8 @@ describe('a notification of Midtrans', () => {
       'another-key-012345',
     );
     expectProblem(forged, 401, 'signature_invalid');
+    // The signature is in the body, so it is parsed before.
+    const long = await sendMidtrans(service.url, { order_id: order, custom_field2: 'x'.repeat(20_000) });
+    expectProblem(long, 413, 'body_too_large');
   });
 });

@@ -1,5 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { LIMITS } from '../../../shared/config/limits.js';
+import { ACTORS } from '../../../shared/domain/actors.js';
 import { minorDigits } from '../../../shared/domain/money.js';
 import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
 import { storable } from '../../http/fields.js';
@@ -26,7 +28,8 @@ const KINDS: Readonly<Record<string, PaymentEvent['kind']>> = {
   settlement: 'succeeded',
   deny: 'failed',
   failure: 'failed',
-  cancel: 'expired',
+  // It may end a captured payment, whose money then goes back.
+  cancel: 'refunded',
   expire: 'expired',
   refund: 'refunded',
   partial_refund: 'refunded',
@@ -39,7 +42,8 @@ const KINDS: Readonly<Record<string, PaymentEvent['kind']>> = {
  */
 export function midtransProvider(serverKey: string): PaymentProvider {
   return {
-    name: 'midtrans',
+    name: ACTORS.midtrans,
+    bodyBytes: LIMITS.midtransBodyBytes,
     read(body) {
       const parsed = notification.safeParse(parse(body));
       // Without the signed fields it cannot be genuine.

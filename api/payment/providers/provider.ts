@@ -6,6 +6,8 @@ import type { ReservationName } from '../../../shared/payments/reservation-looku
 export type PaymentProvider = {
   /** The last part of the path `/payments/:provider`. */
   name: string;
+  /** The longest body. What can be verified only after it was parsed has to be short. */
+  bodyBytes: number;
   /**
    * Verifies a webhook.
    * @param body as it was received

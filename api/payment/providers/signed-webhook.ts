@@ -1,6 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
+import { LIMITS } from '../../../shared/config/limits.js';
+import { ACTORS } from '../../../shared/domain/actors.js';
 import { storable } from '../../http/fields.js';
 import {
   headerOf,
@@ -48,7 +50,8 @@ const KINDS = {
 export function signedWebhookProvider(secrets: readonly string[], nowMs: () => number): PaymentProvider {
   const keys = secrets.map((secret) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64'));
   return {
-    name: 'events',
+    name: ACTORS.events,
+    bodyBytes: LIMITS.paymentBodyBytes,
     read(raw, headers) {
       const id = headerOf(headers, 'webhook-id');
       if (!isRecent(headers, nowMs()) || !isGenuine(raw, id, headers, keys))

@@ -1,5 +1,7 @@
 import type Stripe from 'stripe';
 import { z } from 'zod';
+import { LIMITS } from '../../../shared/config/limits.js';
+import { ACTORS } from '../../../shared/domain/actors.js';
 import type { Money, PaymentEvent } from '../../../shared/payments/payment-event.js';
 import { storable } from '../../http/fields.js';
 import {
@@ -25,7 +27,8 @@ const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.obje
  */
 export function stripeProvider(secrets: readonly string[], nowMs: () => number): PaymentProvider {
   return {
-    name: 'stripe',
+    name: ACTORS.stripe,
+    bodyBytes: LIMITS.paymentBodyBytes,
     async read(body, headers) {
       const signature = headerOf(headers, 'stripe-signature');
       if (signature === '') throw new InvalidSignature('The header Stripe-Signature is missing.');
