@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CLAIM_ERROR_CODES, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
+import { REQUIREMENT_CODES } from '../guards/abuse/requirements.js';
 import { attributes, challengeSolution, externalId, metadata } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
@@ -75,12 +76,5 @@ export const checkoutContract = {
     },
     202: PLACE_ANSWER,
   },
-  errors: [
-    ...CLAIM_ERROR_CODES,
-    ...PRODUCT_REFUSALS,
-    'unauthorized',
-    'forbidden',
-    'challenge_required',
-    'verification_required',
-  ],
+  errors: [...CLAIM_ERROR_CODES, ...PRODUCT_REFUSALS, ...REQUIREMENT_CODES, 'unauthorized', 'forbidden'],
 } satisfies RouteContract;

@@ -8,6 +8,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
 import { callerOf, type FailedAttemptLimiter, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { REQUIREMENT_CODES } from '../guards/abuse/requirements.js';
 import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { rateLimited } from '../guards/limits/quotas.js';
@@ -26,12 +27,7 @@ const FAILURES: ReadonlySet<ErrorCode> = new Set([
 /** Error codes that do not reveal whether the code exists. */
 const UNKNOWN: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'code_not_usable']);
 /** Error codes that campaigns with uniform refusals send as well, because the shopper has to react to them. */
-const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set([
-  'rate_limited',
-  'challenge_required',
-  'verification_required',
-  'blocked',
-]);
+const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set([...REQUIREMENT_CODES, 'rate_limited', 'blocked']);
 export const UNKNOWN_CODES = 'unknown-codes';
 
 /** One request with codes. `failed`: whether it has already counted as a failure; it counts at most once. */

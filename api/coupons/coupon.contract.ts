@@ -3,6 +3,7 @@ import { CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
 import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
 import { CLAIM_ERROR_CODES, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
+import { REQUIREMENT_CODES } from '../guards/abuse/requirements.js';
 import { attributes, cart, challengeSolution, externalId, metadata } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
@@ -140,8 +141,8 @@ export const validateContract = {
     },
   },
   errors: [
-    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS],
-    ...(['rate_limited', 'challenge_required', 'verification_required'] as const),
+    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS, ...REQUIREMENT_CODES],
+    'rate_limited',
   ],
 } satisfies RouteContract;
 
@@ -173,8 +174,8 @@ export const redeemContract = {
     202: PLACE_ANSWER,
   },
   errors: [
-    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS],
-    ...(['checkout_required', 'challenge_required', 'verification_required'] as const),
+    ...[...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS, ...REQUIREMENT_CODES],
+    'checkout_required',
   ],
 } satisfies RouteContract;
 

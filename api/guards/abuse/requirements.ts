@@ -1,5 +1,11 @@
 import type { CampaignLimits, CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
-import { Problem } from '../../../shared/errors/catalogue.js';
+import { type ErrorCode, Problem } from '../../../shared/errors/catalogue.js';
+
+/** Error codes of what a campaign requires of a person, in each claim and in each check of a code. */
+export const REQUIREMENT_CODES = [
+  'challenge_required',
+  'verification_required',
+] as const satisfies readonly ErrorCode[];
 
 /** Whether a campaign requires something of every claim, with each value of `risk`. */
 export const requiresOfEvery = ({ attestationLevel, identityLevel }: CampaignLimits): boolean =>
