@@ -201,8 +201,8 @@ const DERIVED = new Set(['audit_log', 'audit_chains', 'audit_people', 'redemptio
 
 /**
  * Whether Postgres rejected the rows themselves: by a constraint (class 23), or because a value does not fit its column
- * (class 22).
+ * (class 22) or an index (54000).
  */
 export function isRefusal(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '') && !DERIVED.has(error.table ?? '');
+  return error instanceof pg.DatabaseError && /^(?:2[23]|54000$)/.test(error.code ?? '') && !DERIVED.has(error.table ?? '');
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from '@jest/globals';
 import type { CampaignNo } from '../../shared/domain/ids.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
@@ -59,6 +60,11 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
     'with a number that is none',
     ({ terms }) => strangeReservation(terms.no, { qty: 'many' }),
     /^ContractError: .*qty is not an integer/,
+  ],
+  [
+    'with an order id that is too long for its index',
+    ({ terms }) => strangeReservation(terms.no, { order: randomBytes(20_000).toString('hex') }),
+    /^54000: /,
   ],
   ['of an unknown campaign', () => strangeReservation(UNKNOWN_NO), /^23502: /],
   [
