@@ -204,5 +204,7 @@ const DERIVED = new Set(['audit_log', 'audit_chains', 'audit_people', 'redemptio
  * (class 22) or an index (54000).
  */
 export function isRefusal(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && /^(?:2[23]|54000$)/.test(error.code ?? '') && !DERIVED.has(error.table ?? '');
+  return (
+    error instanceof pg.DatabaseError && /^(?:2[23]|54000$)/.test(error.code ?? '') && !DERIVED.has(error.table ?? '')
+  );
 }
