@@ -9,6 +9,8 @@ export default {
     '/loadtest/node_modules/',
     // `npm run test:kafka` runs these. They need Java and Maven.
     ...(process.env.DOORBUSTER_TEST_KAFKA ? [] : ['<rootDir>/test/kafka/']),
+    // Long ones of other days (scripts/test-layers.mjs).
+    ...(process.env.DOORBUSTER_TEST_LEFT_OUT?.split(',').map((file) => `<rootDir>/${file}$`) ?? []),
   ],
   modulePathIgnorePatterns: [
     '<rootDir>/dist/',

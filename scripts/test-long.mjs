@@ -1,6 +1,6 @@
 // `npm run test:long -- --minutes N`: the layers of tests that take too long for every run, in an order that changes
 // with the date, so that runs of a few minutes reach everything within some weeks.
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { planOf, runLong } from './long-layer.mjs';
 import { Problem } from './problem.mjs';
 import { createTerminal } from './terminal.mjs';
+import { isLong, testFiles } from './test-layers.mjs';
 import { helpOrGoOn } from './usage.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -19,15 +20,15 @@ const TORTURES = [[], ['--replicas', '1'], ['--shards', '4']];
 
 const USAGE = `usage: npm run test:long -- --minutes N [options]
 
-Runs torture with the date as its seed, faults, generators, tests with Kafka, and files on a Redis Cluster, through PgBouncer and
-behind nginx, until N minutes are over. The order changes with the date. What runs then is stopped and counts as left.
+Runs torture with the date as its seed, the files \`*.long.test.ts\`, tests with Kafka, and files on a Redis Cluster, through PgBouncer
+and behind nginx, until N minutes are over. The order changes with the date. What runs then is stopped and counts as left.
 
   --minutes N          how long, at least 1
   --date YYYY-MM-DD    the order and the seeds of that date (today)
   --without PART       leaves out a part; may be repeated. Kafka needs Java and Maven
   --list               prints the order, and runs nothing
 
-Parts: torture, faults, generators, kafka, cluster, pgbouncer, gateway. A file counts as failed if it fails twice, or once with a
+Parts: torture, files, kafka, cluster, pgbouncer, gateway. A file counts as failed if it fails twice, or once with a
 violation. Exit code 0: nothing failed. 1: something failed, or a part did not start.
 `;
 
@@ -88,26 +89,18 @@ async function main() {
  * @returns {Record<string, import('./long-layer.mjs').Item[]>}
  */
 function partsOf(date) {
-  const all = ['e2e', 'integration', 'faults'].flatMap(filesIn);
+  const all = ['e2e', 'integration', 'faults'].flatMap((folder) => testFiles(ROOT, folder));
   return {
     torture: TORTURES.map((more, i) => {
       const args = ['--seed', `${date}${i}`, '--minutes', '2', ...more];
       return { command: `npm run torture -- ${args.join(' ')}`, args: ['torture/main.mjs', ...args] };
     }),
-    faults: tests([], filesIn('faults')),
-    generators: tests([], ['generators', 'property', 'torture', 'loadtest'].flatMap(filesIn)),
-    kafka: tests(['--kafka'], filesIn('kafka')),
+    files: tests([], testFiles(ROOT).filter(isLong)),
+    kafka: tests(['--kafka'], testFiles(ROOT, 'kafka')),
     cluster: tests(['--redis', 'cluster'], all),
     pgbouncer: tests(['--pgbouncer'], all),
-    gateway: tests(['--gateway'], filesIn('e2e')),
+    gateway: tests(['--gateway'], testFiles(ROOT, 'e2e')),
   };
-}
-
-/** @param {string} folder of test/ */
-function filesIn(folder) {
-  const names = readdirSync(join(ROOT, 'test', folder), { recursive: true, encoding: 'utf8' });
-  const own = names.filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules'));
-  return own.sort().map((name) => `test/${folder}/${name}`);
 }
 
 /**

@@ -1,4 +1,4 @@
-// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
+// `npm test`: the tests against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
 // it.
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -25,6 +25,7 @@ const isOurs = (/** @type {string} */ name) =>
   SETTINGS.has(name) || /^(?:DATA_DIR|DEMO|OTEL_.*|DOORBUSTER_.*)$/.test(name);
 
 const KAFKA = '--kafka';
+const ALL = '--all';
 const NO_SECOND_CHANCE = '--no-second-chance';
 const REPLAY = /^--replay=(?<seed>-?\d+):(?<path>[\d:]+)$/;
 /** Jest neither ends by itself nor prints results with these. */
@@ -35,8 +36,10 @@ const STRESS = '--stress';
 const ROUNDS = 3;
 const USAGE = `usage: npm test -- [FILE ...] [options]
 
-Runs the tests of these files, or all, against a Redis and a Postgres of its own. FILE is a path or a part of one.
+Runs the tests of these files against a Redis and a Postgres of its own. FILE is a path or a part of one. Without FILE: all tests but the
+long ones (*.long.test.ts), and a quarter of those, another one each day.
 
+  --all                  every test, the long ones as well
   --changed[=REVISION]   only the tests that concern the changes since main, or since REVISION
   --redis cluster        each test file has a Redis Cluster; the default is --redis server
   --pgbouncer            the product reaches Postgres through PgBouncer
@@ -93,8 +96,9 @@ async function main(given) {
         if (redis === 'cluster')
           terminal.print('Each test file that needs Redis starts a cluster of three primaries and three replicas.');
         const gateway = args.includes(GATEWAY_OPTION) ? { DOORBUSTER_TEST_GATEWAY: 'nginx' } : {};
-        const all = { ...env, ...replayOf(args), ...gateway, DOORBUSTER_TEST_REDIS: redis };
-        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE, STRESS];
+        const layer = await layerOf(args, terminal);
+        const all = { ...env, ...replayOf(args), ...gateway, ...layer, DOORBUSTER_TEST_REDIS: redis };
+        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE, STRESS, ALL];
         const others = args.filter((arg) => !ours.includes(arg) && !REPLAY.test(arg));
         /** @type {import('./test-rounds.mjs').Suite['jest']} */
         const runJest = async (given, more, log) => {
@@ -219,6 +223,24 @@ async function findForKafka(step) {
     (path) => (path ? `ClickHouse is ${path}` : 'no Python with pip: the test with ClickHouse is skipped'),
   );
   return { DOORBUSTER_TEST_KAFKA: libraries, ...(clickhouse ? { DOORBUSTER_TEST_CHDB: clickhouse } : {}) };
+}
+
+/**
+ * Leaves out what is not of the day, unless files are named. Prints how many those are.
+ * @param {string[]} args
+ * @param {import('./terminal.mjs').Terminal} terminal
+ * @returns {Promise<Record<string, string>>} what jest.config.mjs reads
+ */
+async function layerOf(args, { print }) {
+  const names = args.some((arg) => !arg.startsWith('-') || /^--(?:changed|runTestsByPath)/.test(arg));
+  if (names || [ALL, KAFKA].some((option) => args.includes(option))) return {};
+  const { isLong, leftOutOn, testFiles } = await import('./test-layers.mjs');
+  const long = testFiles(ROOT).filter(isLong);
+  const leftOut = leftOutOn(long, Date.now());
+  print(
+    `${long.length - leftOut.length} of ${long.length} long test files run today; \`npm test -- --all\` has them all.`,
+  );
+  return { DOORBUSTER_TEST_LEFT_OUT: leftOut.join() };
 }
 
 /**

@@ -337,7 +337,7 @@ test('attempts are recorded with their outcomes', async () => {
 });
 
 test('after all of this the ledger is clean', async () => {
-  // Those of the last tests; the crowd of test/e2e/coupon-crowd.test.ts is counted whole.
+  // Those of the last tests; the crowd of test/e2e/coupon-crowd.long.test.ts is counted whole.
   for (const { product_id } of (await operator.call('GET', '/admin/campaigns?limit=8')).body.data) {
     const { verdict } = await ledger(service.env, product_id);
     expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });

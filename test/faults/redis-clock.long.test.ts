@@ -13,7 +13,7 @@ import { Stage } from './stage.js';
 const clock = new MovedClock();
 const binary = clock.redisBinary();
 if (!binary)
-  process.stderr.write('test/faults/redis-clock.test.ts needs Linux and a C compiler (cc); it is left out\n');
+  process.stderr.write('test/faults/redis-clock.long.test.ts needs Linux and a C compiler (cc); it is left out\n');
 const onMovedClock = binary ? test : test.skip;
 // For the servers of a cluster, an hour's jump of their clocks is the failure of all others.
 const stage = binary ? await Stage.set({}, { redisBinary: binary, onServer: true }) : (null as unknown as Stage);
