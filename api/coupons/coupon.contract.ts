@@ -128,7 +128,8 @@ export const validateContract = {
   path: '/coupons/validate',
   summary: 'Check one code or several',
   description:
-    'Changes nothing. For one code it returns the campaign and the discount, or the refusal that redeeming it would get. ' +
+    'Changes nothing. For one code it returns the campaign and the discount, or the refusal that redeeming it would get; device, ' +
+    'one-time token and the risk of the caller are only looked at when it is redeemed. ' +
     'For several codes it returns the best combination that their campaigns allow, and why the others are left out.',
   guards: ['network_ban'],
   body: validateBody,

@@ -3,10 +3,14 @@ import { join, posix } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { OPERATOR_ACTIONS } from '../../api/admin/campaign-actions.js';
 import { checkoutContract } from '../../api/checkout/checkout.contract.js';
+import { redeemContract, validateContract } from '../../api/coupons/coupon.contract.js';
+import { REQUIREMENT_CODES } from '../../api/guards/abuse/requirements.js';
 import { RISK_RULES } from '../../api/guards/abuse/risk-rules.js';
+import { GUARD_REFUSALS } from '../../api/http/route.js';
 import { FACTS, FIELDS } from '../../pages/admin/term-fields.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { storedTerms, termsOfFields } from '../../shared/domain/terms.js';
+import type { ErrorCode } from '../../shared/errors/catalogue.js';
 import { LANGUAGES } from '../../shared/sale-page/languages.js';
 import { sourcesIn, withoutComments } from './sources.js';
 
@@ -36,6 +40,13 @@ const CHANGES = [
   { heading: 'A reason to refuse a checkout', example: /\bcode_(needed|required)\b/, most: 4 },
   { heading: 'An event', example: /campaign\.restocked/, most: 2 },
   { heading: 'A rule on risk', example: /\bunusual_?hours\b/i, most: 4 },
+  { heading: 'A rule that every claim has to keep', example: /identityLevel|verification_required/, most: 6 },
+  {
+    heading: 'A sweep',
+    example: /fillSaleMinutes|minutesEveryMs|'minutes'|\bminutes: \{/,
+    within: /^(?:worker|shared\/(?:config|contracts))\//,
+    most: 4,
+  },
   { heading: 'An action of an operator', example: /'resume'|\bresume:/, within: /^(?!api\/http\/)/, most: 5 },
 ];
 
@@ -48,7 +59,7 @@ function stepsOf(heading: string): string[] {
 const matches = (path: string, step: string) => new RegExp(`^${step.replaceAll('*', '[^/]*')}$`).test(path);
 
 test('each path that CONTRIBUTING names exists', () => {
-  const files = ['api', 'commands', 'docs', 'lua', 'migrations', 'pages', 'shared', 'test', 'worker'].flatMap(
+  const files = ['api', 'commands', 'deploy', 'docs', 'lua', 'migrations', 'pages', 'shared', 'test', 'worker'].flatMap(
     (folder) => [
       folder,
       ...readdirSync(join(projectRoot(), folder), { recursive: true, encoding: 'utf8' }).map(
@@ -116,6 +127,16 @@ describe('a change that is forgotten on a page or in a document', () => {
       [],
     );
     expect(WITHOUT_WORDS.filter((code) => words.includes(code))).toEqual([]);
+  });
+
+  test('a refusal of a guard is in the contract of each claim', () => {
+    const thrown = sourcesIn(['api/guards/abuse']).flatMap(({ text }) => [...text.matchAll(/new Problem\('(\w+)'/g)]);
+    const codes = new Set(thrown.map(([, code]) => code as ErrorCode));
+    expect([...codes]).toEqual(expect.arrayContaining(['blocked', 'rate_limited', ...REQUIREMENT_CODES.slice(1)]));
+    for (const { path, errors, guards } of [checkoutContract, redeemContract, validateContract]) {
+      const known = new Set<ErrorCode>([...errors, ...guards.flatMap((guard) => GUARD_REFUSALS[guard])]);
+      expect([path, [...codes].filter((code) => !known.has(code))]).toEqual([path, []]);
+    }
   });
 
   test('a rule on risk is explained', () => {

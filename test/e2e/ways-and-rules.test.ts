@@ -7,8 +7,9 @@ import { startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 
 /**
- * Every rule of a campaign in every way in which a caller takes a unit. Promotions and late payments take one without a
- * caller: audience.test.ts, orders.test.ts, terms.test.ts and the tests of the scripts have what holds for them.
+ * Every rule of a campaign in every way in which a caller takes a unit, or asks whether one could be taken. Promotions
+ * and late payments take one without a caller: audience.test.ts, orders.test.ts, terms.test.ts and the tests of the
+ * scripts have what holds for them.
  */
 const service = await startService({ TRUST_PROXY: '1' });
 const operator = new Operator(service.url);
@@ -18,6 +19,8 @@ type Call = { user: string; device?: string; address: string; headers: Record<st
 type Way = {
   open: (terms: Record<string, unknown>) => Promise<{ product: string; code: string }>;
   take: (sale: { product: string; code: string }, call: Call) => Promise<Answer>;
+  /** What meets the rule, if it is not `take`. */
+  ask?: Way['take'];
 };
 
 const post = (path: string, { user, device, address, headers, fields }: Call, json: object) =>
@@ -45,12 +48,15 @@ const openPool: Way['open'] = async (terms) => {
   const [code] = await generateCodes(operator, product, 5);
   return { product, code: String(code) };
 };
+const redeem: Way['take'] = ({ code }, call) => post('/coupons/redeem', call, { code, order_id: randomUUID() });
 const WAYS: Record<string, Way> = {
   'a checkout': { open: openShared, take: checkout },
   'a hand-out of a pool': { open: openPool, take: checkout },
-  'a redemption': {
+  'a redemption': { open: openShared, take: redeem },
+  'a check of a code': {
     open: openShared,
-    take: ({ code }, call) => post('/coupons/redeem', call, { code, order_id: randomUUID() }),
+    take: redeem,
+    ask: ({ code }, call) => post('/coupons/validate', call, { code, idempotency_key: undefined }),
   },
 };
 
@@ -71,6 +77,8 @@ type Rule = {
   before?: number;
   sameUser?: boolean;
   refusal: [number, string] | 'accepted';
+  /** It is about a device, a token or the risk, which a check of a code does not have. */
+  ofClaims?: true;
 };
 const derivedOf = async (call: Call) =>
   (
@@ -95,17 +103,20 @@ const RULES: Rule[] = [
     call: (call) => ({ ...call, device: `device-${randomUUID()}` }),
     prepare: (_, { device }) => ban('device', String(device)),
     refusal: [403, 'blocked'],
+    ofClaims: true,
   },
   {
     rule: 'a banned device in the header',
     call: (call) => ({ ...call, headers: { ...call.headers, 'x-device-fingerprint': `device-${randomUUID()}` } }),
     prepare: (_, { headers }) => ban('device', String(headers['x-device-fingerprint'])),
     refusal: [403, 'blocked'],
+    ofClaims: true,
   },
   {
     rule: 'a banned device that the request does not name',
     prepare: async (_, call) => ban('device', await derivedOf(call)),
     refusal: [403, 'blocked'],
+    ofClaims: true,
   },
   { rule: 'a banned network', prepare: (_, { address }) => ban('network', address), refusal: [403, 'blocked'] },
   { rule: 'a pause', prepare: act('pause'), refusal: [503, 'campaign_paused'] },
@@ -117,23 +128,31 @@ const RULES: Rule[] = [
   },
   { rule: 'the limit of the user', before: 1, sameUser: true, refusal: [409, 'already_redeemed'] },
   { rule: 'an empty stock', terms: { total_limit: 1 }, before: 1, refusal: [410, 'sold_out'] },
-  { rule: 'a one-time token', terms: { require_token: true }, refusal: [401, 'token_invalid'] },
+  { rule: 'a one-time token', terms: { require_token: true }, refusal: [401, 'token_invalid'], ofClaims: true },
   {
     rule: 'a forged token',
     call: (call) => ({ ...call, fields: { attestation: 'forged', expires_at: Math.floor(Date.now() / 1000) } }),
     refusal: [401, 'attestation_invalid'],
+    ofClaims: true,
   },
-  { rule: 'a level of tokens', terms: { limits: { attestation_level: 1 } }, refusal: [403, 'challenge_required'] },
+  {
+    rule: 'a level of tokens',
+    terms: { limits: { attestation_level: 1 } },
+    refusal: [403, 'challenge_required'],
+    ofClaims: true,
+  },
   {
     rule: 'unusual hours',
     terms: enforce({ unusual_hours: { from: 0, to: 24 } }),
     refusal: [403, 'challenge_required'],
+    ofClaims: true,
   },
   {
     rule: 'accounts of one network',
     terms: enforce({ accounts_per_address: 1 }),
     before: 1,
     refusal: [403, 'challenge_required'],
+    ofClaims: true,
   },
   {
     rule: 'accounts on one device',
@@ -141,18 +160,21 @@ const RULES: Rule[] = [
     call: (call) => ({ ...call, fields: freshToken(`device-${call.address}`) }),
     before: 1,
     refusal: [403, 'blocked'],
+    ofClaims: true,
   },
   {
     rule: 'calls of one network',
     terms: enforce({ checkout_per_minute_per_address: 1, redeem_per_minute_per_address: 1 }),
     before: 1,
     refusal: [403, 'challenge_required'],
+    ofClaims: true,
   },
   {
     rule: 'a young account',
     terms: enforce({ account_min_age_hours: 24 }),
     call: (call) => ({ ...call, fields: { attributes: { account_created_at: new Date().toISOString() } } }),
     refusal: [403, 'challenge_required'],
+    ofClaims: true,
   },
 ];
 
@@ -165,7 +187,8 @@ const newCall = (): Call => {
 
 for (const [name, way] of Object.entries(WAYS)) {
   describe(name, () => {
-    test.each(RULES)('meets $rule: $refusal', async ({ terms = {}, call, prepare, before = 0, sameUser, refusal }) => {
+    const rules = way.ask ? RULES.map((one) => (one.ofClaims ? { ...one, refusal: 'accepted' as const } : one)) : RULES;
+    test.each(rules)('meets $rule: $refusal', async ({ terms = {}, call, prepare, before = 0, sameUser, refusal }) => {
       const sale = await way.open(terms);
       const mine = (call ?? ((one) => one))(newCall());
       for (let i = 0; i < before; i += 1) {
@@ -173,7 +196,7 @@ for (const [name, way] of Object.entries(WAYS)) {
         expect([200, 201]).toContain((await way.take(sale, { ...mine, user })).status);
       }
       await prepare?.(sale.product, mine);
-      const answer = await way.take(sale, mine);
+      const answer = await (way.ask ?? way.take)(sale, mine);
       if (refusal === 'accepted') expect([200, 201]).toContain(answer.status);
       else expectProblem(answer, ...refusal);
     });
