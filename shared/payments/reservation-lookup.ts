@@ -12,6 +12,7 @@ import {
 } from '../domain/ids.js';
 import { Problem } from '../errors/catalogue.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import { isPseudonym } from '../postgres/erasures.js';
 import type { PaymentName } from '../postgres/payment-events.js';
 import { MOST_OF_ORDER, type OrderedReservation, type ReservationOrders } from '../postgres/reservation-orders.js';
 import type { CampaignDirectory } from '../sale/campaign-directory.js';
@@ -103,7 +104,8 @@ export class ReservationLookup {
     if (madeAtMs(id) < nowMs() - orderMemoryMs + BEFORE_FORGOTTEN_MS) return false;
     const { reader } = sales.of(product, bucketOfReservation(id));
     const record = (await reader.reservationsById(product, [id])).get(id);
-    if (record?.orderId !== order) return false;
+    // An erasure removes the claims of a user.
+    if (record?.orderId !== order || isPseudonym(record.user as UserId)) return false;
     const claims = await Promise.all(sales.stores.map((store) => store.reader.claimsOn(record.user as UserId, order)));
     return claims.every((ids) => [...ids.keys()].every((claimed) => claimed === id));
   }

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { newReservationPrefix } from '../../shared/domain/ids.js';
 import { expectProblem, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
+import { erase } from '../harness/erasure.js';
 import { startService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -83,6 +84,16 @@ test('a code that is redeemed for the order of a checkout is confirmed, found an
   const refunded = await payments.say('refund', { order_id: bought.order });
   expect(refunded.data).toEqual({ order_id: bought.order, reservations: inBoth('refunded') });
   expect((await payments.say('release', { reservation_id: stranger.id })).status).toBe(200);
+});
+
+test('an order is refunded as a whole after its user was erased', async () => {
+  const bought = await buy();
+  const code = await redeem(bought.shopper.user, bought.order);
+  await payments.say('confirm', { order_id: bought.order });
+  await erase(operator, bought.shopper.user);
+  const { data } = await payments.say('refund', { order_id: bought.order });
+  const ids = (data.reservations as { reservation_id: string }[]).map(({ reservation_id }) => reservation_id);
+  expect(ids.sort()).toEqual([bought.id, code.id].sort());
 });
 
 test('order ids of a shop that look like those made here find their reservations', async () => {
