@@ -71,7 +71,7 @@ export const ADVICE: Partial<Record<ErrorCode, { operator?: string; see?: readon
     see: ['verification_required', 'blocked'],
   },
   rate_limited: {
-    operator: 'The `limits` of the campaign count by user, device and network (docs/rules.md).',
+    operator: 'The `limits` of the campaign count by user, device and network (docs/threats.md).',
     see: ['blocked', 'temporarily_unavailable'],
   },
   code_not_found: {
