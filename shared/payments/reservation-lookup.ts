@@ -16,6 +16,7 @@ import { isPseudonym } from '../postgres/erasures.js';
 import type { PaymentName } from '../postgres/payment-events.js';
 import { MOST_OF_ORDER, type OrderedReservation, type ReservationOrders } from '../postgres/reservation-orders.js';
 import type { CampaignDirectory } from '../sale/campaign-directory.js';
+import type { ReservationRecord } from '../sale/reservation-record.js';
 import type { Sales } from '../sale/sales.js';
 
 /** How a caller names reservations: one by its id, or those of an order, perhaps of one campaign or one user alone. */
@@ -68,16 +69,19 @@ export class ReservationLookup {
    */
   async find({ reservation_id, order_id, product_id, user_id }: ReservationName, scope: Scope): Promise<Found> {
     if (reservation_id !== undefined) return { reservations: [await this.#byId(reservation_id)], missing: null };
-    const order = String(order_id);
-    const product = (product_id as ProductId | undefined) ?? null;
+    const [order, product, user] = [String(order_id), (product_id ?? null) as ProductId | null, user_id ?? null];
     const made = reservationOfOrder(order);
     const own = made && (await this.#located(made));
+    const isOfProduct = own !== null && (product ?? own.product) === own.product;
+    let isOfUser = user === null;
     try {
-      if (own && (await this.#isAlone(own, order as OrderId)) && (product ?? own.product) === own.product)
+      const record = own && (await this.#recordOf(own));
+      isOfUser ||= record?.user === user;
+      if (isOfProduct && isOfUser && (await this.#isAlone(own, record, order as OrderId)))
         return { reservations: [own], missing: null };
-      return { reservations: await this.#byOrder(order, own, product, user_id ?? null, scope), missing: null };
+      return { reservations: await this.#byOrder(order, own, product, user, scope), missing: null };
     } catch (error) {
-      if (!own || !(error instanceof EngineUnavailable) || (product ?? own.product) !== own.product) throw error;
+      if (!isOfProduct || !isOfUser || !(error instanceof EngineUnavailable)) throw error;
       return { reservations: [own], missing: error };
     }
   }
@@ -94,19 +98,23 @@ export class ReservationLookup {
     return parsed && product ? { ...parsed, product } : null;
   }
 
+  async #recordOf({ id, product }: Located): Promise<ReservationRecord | null> {
+    const { reader } = this.deps.sales.of(product, bucketOfReservation(id));
+    return (await reader.reservationsById(product, [id])).get(id) ?? null;
+  }
+
   /**
    * Whether Redis proves that an order has no other reservation than the one from which its id is made. Most have none,
    * and then Postgres is neither read nor waited for.
    * @throws EngineUnavailable
    */
-  async #isAlone({ id, product }: Located, order: OrderId): Promise<boolean> {
+  async #isAlone({ id }: Located, record: ReservationRecord | null, order: OrderId): Promise<boolean> {
     const { sales, nowMs, orderMemoryMs } = this.deps;
-    if (madeAtMs(id) < nowMs() - orderMemoryMs + BEFORE_FORGOTTEN_MS) return false;
-    const { reader } = sales.of(product, bucketOfReservation(id));
-    const record = (await reader.reservationsById(product, [id])).get(id);
+    const user = record?.user as UserId;
     // An erasure removes the claims of a user.
-    if (record?.orderId !== order || isPseudonym(record.user as UserId)) return false;
-    const claims = await Promise.all(sales.stores.map((store) => store.reader.claimsOn(record.user as UserId, order)));
+    if (record?.orderId !== order || isPseudonym(user)) return false;
+    if (madeAtMs(id) < nowMs() - orderMemoryMs + BEFORE_FORGOTTEN_MS) return false;
+    const claims = await Promise.all(sales.stores.map((store) => store.reader.claimsOn(user, order)));
     return claims.every((ids) => [...ids.keys()].every((claimed) => claimed === id));
   }
 
@@ -125,7 +133,7 @@ export class ReservationLookup {
     await untilPersisted(product);
     const all = await orders.find(order, own?.id ?? null, product, user);
     // Rows of old campaigns are dropped; their scripts say so.
-    if (own && all.length === 0 && (product ?? own.product) === own.product) return [own];
+    if (own && all.length === 0 && user === null && (product ?? own.product) === own.product) return [own];
     // A code that was refused is not on the order, and must not keep the others from being paid.
     const kept = all.filter(({ isRefused }) => !isRefused);
     const found = kept.length > 0 ? kept : all;

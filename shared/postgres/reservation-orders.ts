@@ -37,7 +37,7 @@ export class ReservationOrders {
   /**
    * Finds the reservations of an order, newest first.
    * @param made the reservation from which the order id is made, if it is. Such an order is its user's: what others
-   *   reserve for it is not found. null = a caller has chosen the order id
+   *   reserve for it is found with their id alone. null = a caller has chosen the order id
    * @param product null = of every campaign @param user null = of every user
    * @throws EngineUnavailable
    */
@@ -54,7 +54,7 @@ export class ReservationOrders {
        ), found as (
          select * from own union all select r.* from redemptions r
          where r.order_id = $1 and ${isChosen('r.order_id', 'r.redemption_id')}
-           and not exists (select 1 from own where own.user_id <> r.user_id)
+           and ($3::text is not null or not exists (select 1 from own where own.user_id <> r.user_id))
        )
        select r.redemption_id, c.product_id, r.user_id, r.status,
          r.status = 'voided' and r.reason in ('redemptions_one_per_order', 'redemptions_combinable') as is_refused
