@@ -2,9 +2,10 @@ import { beforeAll, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { PersonHistory } from '../../api/support/person-history.js';
-import type { CampaignId } from '../../shared/domain/ids.js';
+import type { CampaignId, ReservationId } from '../../shared/domain/ids.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionFilter, RedemptionSearch, SCANNED_ROWS } from '../../shared/postgres/redemption-search.js';
+import { ReservationOrders } from '../../shared/postgres/reservation-orders.js';
 import { createTestDatabase } from '../harness/engines.js';
 
 /** The searches of support read few rows, however many there are. */
@@ -119,6 +120,21 @@ test('each selective field is served by an index, over all campaigns', async () 
     );
     expect([name, scans]).toEqual([name, []]);
     expect([name, rows <= 4 * count]).toEqual([name, true]);
+  }
+});
+
+test('the reservations of an order are found by indexes', async () => {
+  const made = await rowOf('u4321');
+  const chosen = await rowOf('u1230');
+  const orders: [string, ReservationId | null][] = [
+    [made.order_id, made.redemption_id as ReservationId],
+    [chosen.order_id, null],
+  ];
+  for (const [order, id] of orders) {
+    expect(await new ReservationOrders(sql as unknown as Database).find(order, id, null, null)).toHaveLength(1);
+    const { scans, rows } = await readsOf((database) => new ReservationOrders(database).find(order, id, null, null));
+    expect([order, scans]).toEqual([order, []]);
+    expect(rows).toBeLessThanOrEqual(4);
   }
 });
 
