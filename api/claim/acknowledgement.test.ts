@@ -22,10 +22,10 @@ describe('a durable response', () => {
       { waitMs: WAIT_MS, roundMs: WAIT_MS, maxWaiting: 1 },
       () => null,
     );
-    const lastId = () => new Promise<string>((resolve) => setTimeout(resolve, replyMs, ENTRY));
+    const lastIdInService = () => new Promise<string>((resolve) => setTimeout(resolve, replyMs, ENTRY));
     return {
       commits,
-      acknowledgement: new Acknowledgement(commits, replication, { lastId }, { durableWaitMs: WAIT_MS }),
+      acknowledgement: new Acknowledgement(commits, replication, { lastIdInService }, { durableWaitMs: WAIT_MS }),
     };
   };
 

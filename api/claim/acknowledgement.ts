@@ -3,6 +3,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
 import { type Durability, durabilityOf } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
+import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import type { Shards } from '../../shared/shards/shards.js';
 import type { ReplicationWatch } from './replication-watch.js';
 
@@ -58,7 +59,7 @@ export class Acknowledgement {
   constructor(
     readonly commits: CommitWatermark,
     readonly replication: ReplicationWatch,
-    readonly journal: Pick<Journal, 'lastId'>,
+    readonly journal: Pick<Journal, 'lastIdInService'>,
     readonly limits: { durableWaitMs: number },
   ) {}
 
@@ -71,6 +72,8 @@ export class Acknowledgement {
       // The limit contains the question for the entry: a slow Redis must not add its time to that of Postgres.
       const until = performance.now() + this.limits.durableWaitMs;
       const upTo = await this.entryOf(journalId);
+      // A Redis that was refilled has promised nothing since, and Postgres has what it was refilled from.
+      if (upTo === JOURNAL_START) return;
       if (!(await this.commits.committed(upTo, Math.max(0, until - performance.now())))) {
         throw new EngineUnavailable('postgres', `the journal was not committed up to ${upTo} in time`);
       }
@@ -81,6 +84,6 @@ export class Acknowledgement {
 
   /** The entry to wait for. That of a repetition is unknown, but it is not later than the last one of the journal. */
   async entryOf(journalId: string): Promise<string> {
-    return journalId || (await this.journal.lastId());
+    return journalId || (await this.journal.lastIdInService());
   }
 }

@@ -47,6 +47,18 @@ export class Journal {
     return (await this.position()).lastId;
   }
 
+  /**
+   * Returns the same of a Redis that is in service.
+   * @throws EngineUnavailable if it has lost its data: an empty journal would then say that nothing was promised
+   */
+  async lastIdInService(): Promise<string> {
+    const lastId = await this.lastId();
+    // In this order: when the epoch exists, the journal was not lost before.
+    if (lastId === JOURNAL_START && (await engine(() => readEpoch(this.redis))) === null)
+      throw new EngineUnavailable('redis', 'it has no epoch');
+    return lastId;
+  }
+
   async position(): Promise<JournalPosition> {
     try {
       return positionOf(null, await this.redis.xinfo('STREAM', keys.journal));
