@@ -1,5 +1,5 @@
--- Checks whether a reservation, or a place in line, still takes part in its order. If it has ended, the script removes
--- its claim, so that the order accepts other codes. Called only when a claim excludes another one.
+-- Checks whether a reservation, or a place in line, still takes part in its order. If it has ended, the script marks
+-- its claim as ended, so that the order accepts other codes. Called only when a claim excludes another one.
 --
 -- KEYS campaign, people, reservations, line, order, epoch
 -- ARGV
@@ -32,11 +32,6 @@ elseif c.archived and not unknown then
   return { 'archived', c.archived }
 end
 if held then return { 'held' } end
-local rest = packed_claims(claims_on(order_key), reservation_id)
-
-if rest == '' then
-  redis.call('UNLINK', order_key)
-else
-  redis.call('SET', order_key, rest, 'KEEPTTL')
-end
+local claims = with_ended(claims_on(order_key), reservation_id)
+if claims ~= '' then redis.call('SET', order_key, claims, 'KEEPTTL') end
 return { 'freed' }

@@ -110,7 +110,8 @@ local function joined_order(r, reservation)
   end
   local order_key = request_keys[r.order_key]
   local claims = claims_in(plan.orders[order_key] or redis.call('GET', order_key))
-  local stacking = claimed_stacking(claims, r.reservation_id) or c.stacking
+  local claimed = claimed_stacking(claims, r.reservation_id)
+  local stacking = claimed and claimed ~= 'ended' and claimed or c.stacking
   local against = claims_against(claims, r.reservation_id, stacking)
   if against[1] then return nil, { kind = 'not_combinable', reservations = against } end
   return with_claim(claims, r.reservation_id, stacking)

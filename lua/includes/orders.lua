@@ -1,7 +1,8 @@
 -- The reservations and places in line that claim one order of a user, and whether another one may join. Each claim has
 -- the `stacking` of its campaign: combines, exclusive (with no other claim) or group:<name> (with no claim of the same
 -- group). Stored as one text for each order: `reservation_id=stacking`, comma-separated. A claim stays when its
--- reservation ends. A caller whom it excludes calls `check_order_claim`, which then removes it.
+-- reservation ends. A caller whom it excludes calls `check_order_claim`, which then marks it as `ended`. One of those
+-- stays even on a full order, as it proves that the order has had another reservation.
 
 -- A cart has a few codes. A longer list would make every later claim on the order slow.
 local most_claims = 100
@@ -20,11 +21,14 @@ end
 
 -- Returns the ids of the reservations that exclude this one from the order; all ids when the order is full.
 local function claims_against(claims, reservation_id, stacking)
-  local found = {}
+  local found, live = {}, 0
+  for _, claim in ipairs(claims) do
+    if claim.stacking ~= 'ended' then live = live + 1 end
+  end
   for _, claim in ipairs(claims) do
     local excludes = claim.stacking == 'exclusive' or stacking == 'exclusive' or
       (stacking ~= 'combines' and claim.stacking == stacking)
-    if claim.reservation_id ~= reservation_id and (excludes or #claims >= most_claims) then
+    if claim.stacking ~= 'ended' and claim.reservation_id ~= reservation_id and (excludes or live >= most_claims) then
       table.insert(found, claim.reservation_id)
     end
   end
@@ -48,9 +52,23 @@ local function packed_claims(claims, without)
   return table.concat(texts, ',')
 end
 
+-- Returns the claims as text, in which this one has ended.
+local function with_ended(claims, reservation_id)
+  for _, claim in ipairs(claims) do
+    if claim.reservation_id == reservation_id then claim.stacking = 'ended' end
+  end
+  return packed_claims(claims)
+end
+
 -- Returns the claims as text, with this claim at the end.
 local function with_claim(claims, reservation_id, stacking)
-  local others = packed_claims(claims, reservation_id)
+  local kept, has_ended = {}, false
+  for _, claim in ipairs(claims) do
+    local is_ended = claim.stacking == 'ended'
+    if not is_ended or not has_ended or #claims < most_claims then table.insert(kept, claim) end
+    has_ended = has_ended or is_ended
+  end
+  local others = packed_claims(kept, reservation_id)
   return (others == '' and '' or others .. ',') .. reservation_id .. '=' .. stacking
 end
 

@@ -178,16 +178,18 @@ export class CampaignSnapshot {
   }
 
   /**
-   * Reads the claims on orders since `sinceMs`. Reservations are found by their ids, which begin with the time at which
-   * they were made.
+   * Reads the claims on orders since `sinceMs`, also of those that have ended. Reservations are found by their ids,
+   * which begin with the time at which they were made.
    */
   async *orders(batch: number, sinceMs: number): AsyncGenerator<SnapshotOrder[]> {
     let after = firstIdAt(sinceMs);
     for (;;) {
       const { rows } = await this.database.query<SnapshotOrder>(
-        `select redemption_id as reservation, user_id as "user", order_id as "order", stacking, ${EPOCH_MS('reserved_at')} as "claimedMs"
+        `select redemption_id as reservation, user_id as "user", order_id as "order",
+           case when status in ('reserved', 'redeemed') then stacking else 'ended' end as stacking,
+           ${EPOCH_MS('reserved_at')} as "claimedMs"
          from redemptions where campaign_id = $1 and redemption_id > $3 and stacking is not null
-           and status in ('reserved', 'redeemed') order by redemption_id limit $2`,
+         order by redemption_id limit $2`,
         [this.campaignId, batch, after],
       );
       yield rows;

@@ -145,15 +145,17 @@ export class SaleReader {
    * longer has the order. @throws EngineUnavailable
    */
   async stackingOn(user: UserId, order: OrderId, reservation: ReservationId): Promise<string> {
-    return (await this.claimsOn(user, order)).get(reservation) ?? '';
+    const stacking = (await this.claimsOn(user, order)).get(reservation) ?? '';
+    return stacking === 'ended' ? '' : stacking;
   }
 
   /**
    * Returns the reservations and places of a user that claim an order in this shard, each with its stacking
-   * (lua/includes/orders.lua). Redis has them for `orderMemoryMs` after the last one. @throws EngineUnavailable
+   * (lua/includes/orders.lua), also of those that have ended. Redis has them for `orderMemoryMs` after the last one.
+   * @throws EngineUnavailable as `directory` does
    */
   async claimsOn(user: UserId, order: OrderId): Promise<ReadonlyMap<string, string>> {
-    const claims = (await this.#read(() => this.scripts.redis.get(keys.order(user, order)))) ?? '';
+    const claims = (await this.#readFilled((redis) => redis.get(keys.order(user, order)))) ?? '';
     return new Map(claims === '' ? [] : claims.split(',').map((claim) => claim.split('=') as [string, string]));
   }
 

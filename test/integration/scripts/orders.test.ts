@@ -131,9 +131,19 @@ describe('an order is free again', () => {
     expect(await sale.redis.get(orderOf('cleo'))).toBe(`${id}=group:a,${kept}=group:b`);
     await one.release(id);
     const next = await three.use('cleo', 0, cart);
-    expect(await sale.redis.get(orderOf('cleo'))).toBe(`${kept}=group:b,${next}=group:a`);
+    expect(await sale.redis.get(orderOf('cleo'))).toBe(`${id}=ended,${kept}=group:b,${next}=group:a`);
     const ttl = await sale.redis.pttl(orderOf('cleo'));
     expect(ttl > 590_000 && ttl <= 600_000).toBe(true);
+  });
+
+  test('keeps one that has ended on a full order, as a proof that the order has had others', async () => {
+    const [one, two, three] = [await open('combines'), await open('group:a'), await open('combines')];
+    const prefixed = (state: string) =>
+      Array.from({ length: 100 }, (_, i) => `${String(i).padStart(8, '0')}-0000-7000-8000-00000000ffff=${state}`);
+    await sale.redis.set(orderOf('fay'), prefixed('ended').join(','), 'PX', 600_000);
+    const id = await one.use('fay', 0, cart);
+    expect(await sale.redis.get(orderOf('fay'))).toBe(`${prefixed('ended')[0]},${id}=combines`);
+    for (const campaign of [two, three]) expect(await redeem(campaign, 'fay')).toBe('reserved');
   });
 
   test('only of the claims that have ended when another one excludes the code, and is forgotten in its time', async () => {
@@ -141,7 +151,7 @@ describe('an order is free again', () => {
     const [id, kept] = [await one.use('dora', 0, cart), await two.use('dora', 0, cart)];
     await one.release(id);
     expect(await redeem(exclusive, 'dora')).toBe('not_combinable');
-    expect(await sale.redis.get(orderOf('dora'))).toBe(`${kept}=group:b`);
+    expect(await sale.redis.get(orderOf('dora'))).toBe(`${id}=ended,${kept}=group:b`);
     const ttl = await sale.redis.pttl(orderOf('dora'));
     expect(ttl > 0 && ttl <= 600_000).toBe(true);
   });
