@@ -3,7 +3,7 @@ import type { PaymentConfig } from '../../shared/config/payments.js';
 import { bucketOfReservation, FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { PaymentEvents } from '../../shared/payments/payment-events.js';
-import { ReservationLookup } from '../../shared/payments/reservation-lookup.js';
+import { type Located, ReservationLookup } from '../../shared/payments/reservation-lookup.js';
 import { storeIn } from '../../shared/payments/store-events.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
@@ -49,9 +49,16 @@ export function paymentModule(
     untilPersisted: ({ product, id }) => acknowledgements.persisted(shards.of(product, bucketOfReservation(id)).index),
     onDuplicate: () => metrics.duplicatePayments.inc(),
   });
+  const isInForce = async ({ product, id }: Located) => {
+    if (shards.all.length === 1) return true;
+    const bucket = bucketOfReservation(id);
+    await acknowledgements.persisted(shards.of(product, bucket).index);
+    const records = await sales.of(product, bucket).reader.reservationsById(product, [id]);
+    return records.get(id)?.state !== 'voided';
+  };
   const wrong = new LocalQuota(LIMITS.wrongWebhooksPerMinute, 60_000, LIMITS.callersKept);
   return [
-    ...paymentRoutes({ sales, lookup, acknowledgements, apiKeys, tickets, policies, metrics, log }),
+    ...paymentRoutes({ sales, lookup, acknowledgements, apiKeys, tickets, policies, isInForce, metrics, log }),
     paymentSearchRoute({
       search: new PaymentEventSearch(database),
       redemptions: new RedemptionSearch(database),

@@ -36,6 +36,11 @@ export type PaymentDeps = {
   apiKeys: ApiKeys;
   tickets: Tickets;
   policies: Pick<PolicyCache, 'of'>;
+  /**
+   * Whether Postgres accepts a unit that was reserved again: a code of another shard on its order may exclude it.
+   * @throws EngineUnavailable if that takes too long
+   */
+  isInForce: (at: Located) => Promise<boolean>;
   metrics: Metrics;
   log: Log;
 };
@@ -54,12 +59,15 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
         const bucket = bucketOfReservation(at.id);
         const { reservations } = sales.of(at.product, bucket);
         const by = { actor, trace: req.trace };
-        const outcome = await reservations.confirm(at.product, at.id, body.payment_ref ?? '', by);
+        // One that has ended is not reserved again before it is known whether its order has others.
+        const confirm = at.mayHaveOthers ? reservations.confirmHeld : reservations.confirm;
+        const outcome = await confirm.call(reservations, at.product, at.id, body.payment_ref ?? '', by);
         record(deps, req, 'confirm', at, outcome.kind);
         // Refusing a reservation that has just expired also acknowledges its expiry.
         if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome, bucket);
         switch (outcome.kind) {
           case 'redeemed':
+            if (outcome.reacquired && !(await deps.isInForce(at))) return refused('voided', endedProblem('voided'));
             if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
             return done('redeemed' as const, {
               reservation_id: at.id,

@@ -30,7 +30,8 @@ export async function decideAll<One extends Decision<object>>(
 ): Promise<DataIn<One> | OfOrder> {
   const [first, ...others] = all;
   if (missing) {
-    for (const at of all) await decide(at);
+    // `keep` may count the units of one of several, which is refused.
+    if (!keep) for (const at of all) await decide(at);
     throw missing;
   }
   if (first && others.length === 0) {

@@ -209,7 +209,7 @@ export class PaymentEvents {
       case 'expired':
         return this.#release(at, REASONS.expired, by);
       case 'refunded':
-        return this.#refunded(at, event.paymentRef, by);
+        return this.#refunded(at, event, by);
       default:
         return assertNever(event.kind);
     }
@@ -220,7 +220,7 @@ export class PaymentEvents {
     // A refund may be reported before its payment.
     if (paymentRef !== '' && (await table.isRefunded(by.actor, at.id, paymentRef))) {
       // It was confirmed while Postgres could not say so.
-      if ((await this.#release(at, REASONS.refunded, by)) === 'settled') await this.#refunded(at, paymentRef, by);
+      if ((await this.#release(at, REASONS.refunded, by)) === 'settled') await this.#refunded(at, { paymentRef }, by);
       return 'refunded_before';
     }
     const bucket = bucketOfReservation(at.id);
@@ -228,6 +228,11 @@ export class PaymentEvents {
     if (outcome.kind === 'not_found') return 'unknown';
     await acknowledgements.held(at.product, outcome, bucket);
     if (outcome.kind === 'ended') return (await this.#isKnown(at, paymentRef)) ? 'repeated' : 'late';
+    if (outcome.reacquired) {
+      // Postgres voids it if a code of another shard on its order excludes it.
+      await this.deps.untilPersisted(at);
+      if ((await table.paymentsOf(at.campaignNo, at.id))?.status === 'voided') return 'late';
+    }
     if (outcome.paidBy !== '') {
       if (outcome.journalId !== '') onDuplicate();
       return 'duplicate';
@@ -249,7 +254,11 @@ export class PaymentEvents {
   }
 
   /** Refunds a reservation when none of its payments is left. One that is not paid yet is released. */
-  async #refunded(at: Located, paymentRef: string, by: SettledBy): Promise<PaymentOutcome> {
+  async #refunded(
+    at: Located,
+    { paymentRef, mayBeUnpaid }: Pick<PaymentEvent, 'paymentRef' | 'mayBeUnpaid'>,
+    by: SettledBy,
+  ): Promise<PaymentOutcome> {
     const { sales, acknowledgements, table, untilPersisted } = this.deps;
     await untilPersisted(at);
     const payments = await table.paymentsOf(at.campaignNo, at.id);
@@ -259,6 +268,8 @@ export class PaymentEvents {
       const outcome = await this.#release(at, REASONS.refunded, by);
       return outcome === 'settled' ? 'unpaid' : outcome;
     }
+    // The shop has confirmed it by a payment of which it did not say which.
+    if (first === null && mayBeUnpaid && !(await table.isCounted(at.id, paymentRef))) return 'unpaid';
     if (first !== null && paymentRef !== '') {
       const known = [first, ...further];
       if (!known.includes(paymentRef)) return 'unpaid';
@@ -276,10 +287,11 @@ export class PaymentEvents {
    * Finds a payment and its refund that were decided at the same time, neither of which saw the other. Both are stored
    * by now, so at least one of the two calls finds both.
    */
-  async #settleCrossed(at: Located, { kind, paymentRef, partial }: PaymentEvent, by: SettledBy): Promise<void> {
+  async #settleCrossed(at: Located, event: PaymentEvent, by: SettledBy): Promise<void> {
+    const { kind, paymentRef, partial } = event;
     if ((kind !== 'succeeded' && kind !== 'refunded') || paymentRef === '' || partial) return;
     if (!(await this.deps.table.isRefunded(by.actor, at.id, paymentRef))) return;
-    await this.#refunded(at, paymentRef, by);
+    await this.#refunded(at, event, by);
   }
 
   /** Compares what was paid with what the reservation costs. An order with several has its discounts from coupons. */

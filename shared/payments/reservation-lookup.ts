@@ -21,8 +21,17 @@ import type { Sales } from '../sale/sales.js';
 
 /** How a caller names reservations: one by its id, or those of an order, perhaps of one campaign or one user alone. */
 export type ReservationName = PaymentName;
-/** `ended`: how a reservation of an order has ended that also has others. */
-export type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId; ended?: 'released' | 'expired' };
+/**
+ * `ended`: how a reservation of an order has ended that also has others. `mayHaveOthers`: its order may have others,
+ * which are not known.
+ */
+export type Located = {
+  id: ReservationId;
+  campaignNo: CampaignNo;
+  product: ProductId;
+  ended?: 'released' | 'expired';
+  mayHaveOthers?: true;
+};
 
 /**
  * What was found. `missing`: why not all of it is known; then the caller decides those that are, so that their units
@@ -82,7 +91,7 @@ export class ReservationLookup {
       return { reservations: await this.#byOrder(order, own, product, user, scope), missing: null };
     } catch (error) {
       if (!isOfProduct || !isOfUser || !(error instanceof EngineUnavailable)) throw error;
-      return { reservations: [own], missing: error };
+      return { reservations: [{ ...own, mayHaveOthers: true }], missing: error };
     }
   }
 
@@ -131,6 +140,8 @@ export class ReservationLookup {
   ): Promise<readonly Located[]> {
     const { orders, untilPersisted } = this.deps;
     await untilPersisted(product);
+    // The row of the checkout says whose order it is.
+    if (own && product !== null && product !== own.product) await untilPersisted(own.product);
     const all = await orders.find(order, own?.id ?? null, product, user);
     // Rows of old campaigns are dropped; their scripts say so.
     if (own && all.length === 0 && user === null && (product ?? own.product) === own.product) return [own];
@@ -151,11 +162,12 @@ export class ReservationLookup {
 
 /** Whether several users have an order, or may have it because not all of it was read. */
 const isAmbiguous = (found: readonly OrderedReservation[]): boolean =>
-  found.length > MOST_OF_ORDER || new Set(found.map(({ user }) => user)).size > 1;
+  found.filter(({ status }) => !ENDED.includes(status)).length > MOST_OF_ORDER ||
+  new Set(found.map(({ user }) => user)).size > 1;
 
 /**
  * Returns the reservations that are meant. Of each product: those that have not ended, else the latest one.
- * @param found newest first
+ * @param found each state newest first
  */
 function chosen(found: readonly OrderedReservation[], scope: Scope): OrderedReservation[] {
   const current = found.filter(({ status }) => !ENDED.includes(status));

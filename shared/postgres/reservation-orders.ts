@@ -12,8 +12,8 @@ export type OrderedReservation = {
   isRefused: boolean;
 };
 
-/** Most reservations of an order; one more is read. An order has a few codes. */
-export const MOST_OF_ORDER = 100;
+/** Most reservations of an order that have not ended; one more is read. Each shard allows a hundred. */
+export const MOST_OF_ORDER = 1_000;
 
 /**
  * The SQL condition that a caller has chosen the order id of a row: it is not the one that is made from the id of the
@@ -35,7 +35,7 @@ export class ReservationOrders {
   constructor(readonly database: Database) {}
 
   /**
-   * Finds the reservations of an order, newest first.
+   * Finds the reservations of an order: first those that have not ended, each newest first.
    * @param made the reservation from which the order id is made, if it is. Such an order is its user's: what others
    *   reserve for it is found with their id alone. null = a caller has chosen the order id
    * @param product null = of every campaign @param user null = of every user
@@ -60,7 +60,7 @@ export class ReservationOrders {
          r.status = 'voided' and r.reason in ('redemptions_one_per_order', 'redemptions_combinable') as is_refused
        from found r join campaigns c using (campaign_id)
        where ($2::text is null or c.product_id = $2) and ($3::text is null or r.user_id = $3)
-       order by r.redemption_id desc limit ${MOST_OF_ORDER + 1}`,
+       order by r.status not in ('reserved', 'redeemed'), r.redemption_id desc limit ${MOST_OF_ORDER + 1}`,
       [order, product, user, made && campaignOfNumber(campaignNoOf(made)), made],
     );
     return rows.map(({ redemption_id, product_id, user_id, status, is_refused }) => ({

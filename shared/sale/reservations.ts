@@ -65,8 +65,17 @@ export class Reservations {
   }
 
   /** Does the same for a reservation that is held, paid or ended, but reacquires nothing for one that has ended. */
-  confirmHeld(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy): Promise<unknown> {
-    return this.calls.of(product, reservation, () => this.#askConfirm(product, reservation, paymentRef, by)('taken'));
+  confirmHeld(
+    product: ProductId,
+    reservation: ReservationId,
+    paymentRef: string,
+    by: SettledBy,
+  ): Promise<ConfirmOutcome> {
+    return this.calls.of(
+      product,
+      reservation,
+      () => this.#askConfirm(product, reservation, paymentRef, by)('taken') as Promise<Confirmed>,
+    );
   }
 
   /**

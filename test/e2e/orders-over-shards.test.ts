@@ -108,4 +108,22 @@ describe('POST /coupons/redeem', () => {
     expectProblem(await redeem(one, second.code, user, 'cart-1', key), 409, 'reservation_voided');
     await expectRows(one, second.product, { voided: 1 });
   });
+
+  test('a late payment takes no code again that Postgres then refuses', async () => {
+    const late = await open(several, { hold_seconds: 1, late_payment: 'reacquire' });
+    for (const paid of await openInEach({ hold_seconds: 900 })) {
+      const [user, order] = [newUser(), `cart-${randomUUID()}`];
+      const id = String((await redeem(several, late.code, user, order)).data.reservation_id);
+      await until('it has expired', async () => {
+        const sql = 'select status from redemptions where redemption_id = $1';
+        return (await several.database.client.query(sql, [id])).rows[0]?.status === 'expired';
+      });
+      expect((await redeem(several, paid.code, user, order)).status).toBe(201);
+      const answer = await new PaymentService(several.url).confirm(id, 'pay-late');
+      expect([answer.status, answer.body.code]).toEqual([
+        409,
+        expect.stringMatching(/^reservation_(voided|released)$/),
+      ]);
+    }
+  });
 });

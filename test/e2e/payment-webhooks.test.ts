@@ -575,6 +575,11 @@ describe('a notification of Midtrans', () => {
     expect(await of(pending, 'cancel')).toBe('released');
     expect(await of(pending, 'capture')).toBe('refunded_before');
     for (const { product } of [captured, pending]) await expectUnits(product, { redeemed: 0, held: 0, free: 3 });
+    // One that the shop has confirmed may be paid by another transaction.
+    const confirmed = await buy();
+    await payments.say('confirm', { order_id: confirmed.order });
+    expect(await of(confirmed, 'cancel')).toBe('unpaid');
+    await expectUnits(confirmed.product, { redeemed: 1, held: 0, free: 2 });
   });
 
   it('takes each part of a refund for an event of its own', async () => {

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { newReservationPrefix } from '../../shared/domain/ids.js';
 import { expectProblem, pointersOf } from '../harness/checks.js';
-import { Operator, PaymentService, send } from '../harness/clients.js';
+import { Operator, PaymentService, send, sendOnce } from '../harness/clients.js';
 import { erase } from '../harness/erasure.js';
-import { startService, startWorkerProcess } from '../harness/service.js';
+import { PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
+import { SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await startService(PROVIDER_ENV);
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 
@@ -198,6 +199,90 @@ test('a reservation that was released does not hide a later one of the same orde
   expect((await payments.say('confirm', { order_id: order })).data).toMatchObject({
     reservation_id: next.reservation_id,
   });
+});
+
+const statusIs = (id: string, status: string) =>
+  until(`it is ${status}`, async () => {
+    const { rows } = await service.database.client.query('select status from redemptions where redemption_id = $1', [
+      id,
+    ]);
+    return rows[0]?.status === status;
+  });
+const paid = async (order_id: string) =>
+  (await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref: `pay-${order_id}` })).data.outcome;
+
+test('a code whose hold ran out stays on the order, whatever else was tried for it', async () => {
+  const bought = await buy();
+  const exclusive = { stacking: { exclusive: true } };
+  const short = await redeem(bought.shopper.user, bought.order, { ...exclusive, hold_seconds: 1 });
+  await statusIs(short.id, 'expired');
+  const code = `C${randomUUID().replaceAll('-', '').slice(0, 20).toUpperCase()}`;
+  await operator.openCampaign({ ...exclusive, code, total_limit: 0 });
+  const json = { code, user_id: bought.shopper.user, order_id: bought.order, idempotency_key: randomUUID() };
+  expectProblem(await send(`${service.url}/coupons/redeem`, { method: 'POST', json }), 410, 'sold_out');
+  expect(await paid(bought.order)).toBe('partial');
+  expectProblem(await payments.say('confirm', { order_id: bought.order }), 409, 'order_partly_decided');
+});
+
+test('the order of a checkout is not decided for another user', async () => {
+  const { order, id, shopper } = await buy();
+  const stranger = `user-${randomUUID()}`;
+  for (const call of ['confirm', 'release', 'extend', 'refund'] as const)
+    expectProblem(await payments.say(call, { order_id: order, user_id: stranger }), 404, 'reservation_not_found');
+  const event = { order_id: order, user_id: stranger, payment_ref: 'pay-of-another' };
+  expect((await sendSigned(service.url, 'payment.succeeded', event)).status).toBe(202);
+  const { data } = await payments.say('confirm', { order_id: order, user_id: shopper.user });
+  expect(data).toMatchObject({ reservation_id: id, status: 'redeemed' });
+});
+
+test('nothing is done while Postgres is behind that is refused afterwards', async () => {
+  const parts = await buy({ max_qty: 3 });
+  await redeem(parts.shopper.user, parts.order);
+  const given = await buy({ late_payment: 'reacquire' });
+  const code = await redeem(given.shopper.user, given.order);
+  await payments.release(given.id);
+  await statusIs(given.id, 'released');
+  await statusIs(code.id, 'reserved');
+  const sql = service.database.client;
+  const ask = (call: string, json: unknown) => {
+    const headers = { authorization: `Bearer ${SERVICE_SECRET}` };
+    return sendOnce(`${service.url}/flash-sale/${call}`, { method: 'POST', headers, json });
+  };
+  await sql.query('begin');
+  await sql.query('select * from journal_cursor for update');
+  await buy();
+  const keep = { order_id: parts.order, keep: 1 };
+  for (const answer of [await ask('release', keep), await ask('confirm', { order_id: given.order })])
+    expectProblem(answer, 503, 'temporarily_unavailable');
+  await sql.query('rollback');
+  expectProblem(await payments.say('release', keep), 409, 'order_ambiguous');
+  const again = await payments.say('confirm', { order_id: given.order });
+  expectProblem(again, 409, 'order_partly_decided');
+  expect(again.body.reservations).toContainEqual({ reservation_id: given.id, status: 'released' });
+});
+
+test('orders are decided and payments refunded in a Redis that was refilled and has promised nothing since', async () => {
+  const [user, order] = [`user-${randomUUID()}`, `cart-${randomUUID()}`];
+  const { id } = await redeem(user, order);
+  const short = await buy();
+  const code = await redeem(short.shopper.user, short.order, { hold_seconds: 1 });
+  const bought = await buy();
+  expect(await paid(bought.order)).toBe('confirmed');
+  for (const [one, status] of [
+    [id, 'reserved'],
+    [code.id, 'expired'],
+    [bought.id, 'redeemed'],
+  ] as const)
+    await statusIs(one, status);
+  await service.redis.client.flushall();
+  await until('it is refilled', async () => {
+    const { status } = await payments.say('extend', { order_id: 'cart-of-nobody' });
+    return status === 404;
+  });
+  const refund = { order_id: bought.order, payment_ref: `pay-${bought.order}` };
+  expect((await sendSigned(service.url, 'payment.refunded', refund)).data.outcome).toBe('refunded');
+  expect((await payments.say('confirm', { order_id: order })).data.reservation_id).toBe(id);
+  expect(await paid(short.order)).toBe('partial');
 });
 
 test('a generated order names its reservation, which Postgres may lack; other orders wait for a worker', async () => {

@@ -5,7 +5,7 @@ import { PersonHistory } from '../../api/support/person-history.js';
 import type { CampaignId, ReservationId } from '../../shared/domain/ids.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionFilter, RedemptionSearch, SCANNED_ROWS } from '../../shared/postgres/redemption-search.js';
-import { ReservationOrders } from '../../shared/postgres/reservation-orders.js';
+import { MOST_OF_ORDER, ReservationOrders } from '../../shared/postgres/reservation-orders.js';
 import { createTestDatabase } from '../harness/engines.js';
 
 /** The searches of support read few rows, however many there are. */
@@ -136,6 +136,19 @@ test('the reservations of an order are found by indexes', async () => {
     expect([order, scans]).toEqual([order, []]);
     expect(rows).toBeLessThanOrEqual(4);
   }
+});
+
+test('what has ended on an order hides nothing that has not', async () => {
+  const { rows } = await sql.query(
+    `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
+     select case when i = 0 then '019fffff-0000-7000-8000-000000000001' else ('01a10000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid end,
+       $1, 'w', 'order-of-many', 1, 1, case i when 0 then 'reserved' else 'expired' end, now()
+     from generate_series(0, $2::int) as i returning redemption_id`,
+    [campaigns[0], MOST_OF_ORDER + 5],
+  );
+  expect(rows).toHaveLength(MOST_OF_ORDER + 6);
+  const [first] = await new ReservationOrders(sql as unknown as Database).find('order-of-many', null, null, null);
+  expect(first).toMatchObject({ id: '019fffff-0000-7000-8000-000000000001', status: 'reserved' });
 });
 
 test('a user’s places, attempts and actions are served by indexes', async () => {
