@@ -158,7 +158,8 @@ describe('a Redis that is filled from Postgres', () => {
     await full.redeem('ann', 0, { order });
     const waiting = String((await full.person('ann'))?.reservation);
     await loseAndRestore(a, b, full);
-    expect(await sale.redis.get(orderKey())).toBe(`${first}=group:a,${second}=combines,${waiting}=group:c`);
+    const claims = [`${left}=ended`, `${first}=group:a`, `${second}=combines`, `${waiting}=group:c`];
+    expect(await sale.redis.get(orderKey())).toBe(claims.join());
     const ttl = await sale.redis.pttl(orderKey());
     expect(ttl > 0 && ttl <= TEST_LIMITS.orderMemoryMs).toBe(true);
     expect(await redeem(await open(EXCLUSIVE))).toBe('not_combinable');
