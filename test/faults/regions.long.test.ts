@@ -227,7 +227,9 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
       code: 1,
       stderr: contain(reason),
     });
-  // The operator has changed the URL already, and another region still reaches the lost one.
+  // The operator has changed the URL already, and another region still reaches the lost one. Until it does, the command
+  // would go through.
+  await untilLinked(eu, 'us');
   const moved = { ...restored.env, REGIONS: String(restored.env.REGIONS).replace(us.stage.url, 'http://127.0.0.1:1') };
   await until('the other region reaches it', async () => {
     const reason = await runRegions(moved, 'failover', 'us').catch(stderrOf);
