@@ -15,14 +15,13 @@
 --#include campaign
 --#include presence
 
-local presence_ms = redis.call('HGET', campaign_key, 'presence_ms')
-if not presence_ms then return no_campaign(epoch_key) end
-presence_ms = tonumber(presence_ms)
-if presence_ms == 0 or #each_user == 0 then return { 'attended', '0' } end
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+if c.presence_ms == 0 or #each_user == 0 then return { 'attended', '0' } end
 local now, users, seen_at = now_ms(), {}, {}
 for i, user in ipairs(each_user) do
   local seen = now - each_age_ms[i]
-  if seen > now - presence_ms then
+  if seen > now - c.presence_ms then
     table.insert(users, user)
     table.insert(seen_at, seen)
   end

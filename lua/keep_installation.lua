@@ -1,5 +1,5 @@
 -- Keeps the number of shards and the version of the map of campaigns, so that a Postgres that was set back is noticed.
--- An earlier version changes nothing. It may be called while Redis is out of service.
+-- A lower version changes nothing. It may be called while Redis is out of service.
 --
 -- KEYS installation
 -- ARGV

@@ -5,9 +5,10 @@
 -- ARGV
 --   no                   the campaign's number
 --   product_id
---   version              of the terms
+--   terms                version and terms, packed (includes/campaign.lua)
+--   starts_at            ms
+--   details              JSON
 --   status               draft | scheduled | open | paused | closed
---   type                 shared | unique | pool
 --   codes                number of codes; codes are numbered from 1
 --   total:int            units; -1 = unlimited
 --   held:int redeemed:int burned:int waiting last_line_no    0 for a new campaign, else the counters of Postgres
@@ -19,9 +20,6 @@
 --                        bucket the number of the last one that arrived from there
 --   gave                 the transfers that the bucket gave last (includes/given.lua)
 --   own_codes            codes of a bucket of a pool (includes/bucket_codes.lua)
--- EACH (at most 40)
---   field                of the terms (shared/domain/terms.ts); includes/campaign.lua reads them
---   value
 -- REPLY
 --   loaded
 --   known version        it exists already, with this version of the terms
@@ -32,12 +30,11 @@
 --#include clock
 --#include fence
 --#include campaign
---#include terms
 
 if token ~= '' and not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 if token == '' and redis.call('EXISTS', epoch_key) == 0 then return { 'rebuilding' } end
-local known_version = redis.call('HGET', campaign_key, 'version')
-if known_version then return { 'known', known_version } end
+local known = read_campaign(campaign_key)
+if known then return { 'known', known.version_text } end
 -- Numbers come from Postgres, which gives one again after it was set back. The directory has one campaign for each.
 local earlier = redis.call('HGET', directory_key, no)
 local free = total == -1 and 0 or total - held - redeemed - burned
@@ -45,11 +42,10 @@ assert(free >= 0, 'more is taken than there is')
 -- The closing time is unknown, so the grace period begins now.
 local now = now_ms()
 local closed_at = status == 'closed' and archived == '' and now
-local _, terms = new_terms(version, type, each_field, each_value)
-redis.call('HSET', campaign_key, 'no', no, 'status', status, 'type', type, 'codes', codes, 'code_hint', 0, 'spent', stage,
+redis.call('HSET', campaign_key, 'no', no, 'status', status, 'codes', codes, 'code_hint', 0, 'spent', stage,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
-  'waiting', waiting, 'last_line_no', last_line_no, 'counted_since', now)
-redis.call('HSET', campaign_key, unpack(terms))
+  'waiting', waiting, 'last_line_no', last_line_no, 'counted_since', now,
+  'terms', terms, 'starts_at', starts_at, 'details', details)
 if stage ~= '0' then
   redis.call('HSET', campaign_key, 'moved_out', moved_out, 'arrived', arrived, 'gave', gave, 'own_codes', own_codes)
 end

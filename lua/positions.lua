@@ -17,12 +17,10 @@
 --#include pace
 --#include presence
 
-local waiting = redis.call('HGET', campaign_key, 'waiting')
-if not waiting then return no_campaign(epoch_key) end
-local away_known = redis.call('HGET', campaign_key, 'presence_ms') ~= '0'
-local stage = redis.call('HGET', campaign_key, 'spent')
-local is_bucket = stage and stage ~= '0' and stage ~= '1'
-local reply = { 'positions', waiting, pace_of(campaign_key, now_ms()) }
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+local away_known = c.presence_ms ~= 0
+local reply = { 'positions', tostring(c.waiting), pace_of(campaign_key, now_ms()) }
 for i, user in ipairs(each_user) do
   local rank, score = redis.call('ZRANK', line_key, user), '0'
   -- A demoted user has the position that they would get back. Such users are few.
@@ -30,7 +28,7 @@ for i, user in ipairs(each_user) do
   if rank and is_away(score) then
     rank = redis.call('ZCOUNT', line_key, '-inf', '(' .. string.format('%.0f', tonumber(score) - away))
   end
-  if rank and is_bucket then reply[i + 3] = redis.call('ZSCORE', line_key, user)
+  if rank and c.bucket then reply[i + 3] = redis.call('ZSCORE', line_key, user)
   else reply[i + 3] = rank and tostring(rank + 1) or '0' end
 end
 return reply

@@ -3,9 +3,9 @@
 --
 -- KEYS campaign, epoch
 -- ARGV
---   version:int   of the terms
--- EACH (at most 40)
---   field value   as for load_campaign
+--   version:int          of the terms
+--   terms starts_at:int details    as for load_campaign
+--   per_user_limit:int velocity    in `terms` too
 -- REPLY
 --   amended
 --   known version        Redis has these terms or newer ones
@@ -16,21 +16,16 @@
 
 --#include clock
 --#include campaign
---#include terms
 
-local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit', 'type', 'starts_at', 'velocity')
-if not known[1] then return no_campaign(epoch_key) end
-local terms, written = new_terms(version, known[4], each_field, each_value)
-if tonumber(known[1]) >= version then return { 'known', known[1] } end
-if known[2] ~= 'draft' and tonumber(terms.per_user_limit) < tonumber(known[3]) then return { 'refused', known[3] } end
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+if c.version >= version then return { 'known', c.version_text } end
+if c.status ~= 'draft' and per_user_limit < c.per_user_limit then return { 'refused', tostring(c.per_user_limit) } end
 -- An opening that is moved to now, and users who are counted from now on: there is nothing usual yet
 -- (includes/velocity.lua).
 local now = now_ms()
-local is_moved = tonumber(known[5] or 0) > now and tonumber(terms.starts_at) <= now
-local is_watched = terms.velocity ~= 'off' and (known[6] or 'off') == 'off'
-if is_moved or is_watched then
-  table.insert(written, 'counted_since')
-  table.insert(written, string.format('%d', now))
-end
-redis.call('HSET', campaign_key, unpack(written))
+local is_moved = c.starts_at > now and starts_at <= now
+local is_watched = velocity ~= 'off' and c.velocity == 'off'
+if is_moved or is_watched then redis.call('HSET', campaign_key, 'counted_since', string.format('%d', now)) end
+redis.call('HSET', campaign_key, 'terms', terms, 'starts_at', string.format('%d', starts_at), 'details', details)
 return { 'amended' }

@@ -14,7 +14,7 @@ const { ENVIRONMENT, REQUIRED_SECRETS, SECRET_NAMES } = await built('config/envi
 /** @type {typeof import('../shared/contracts/events.js')} */
 const { DOCUMENTED_EVENTS } = await built('contracts/events.js');
 /** @type {typeof import('../shared/domain/terms.js')} */
-const { textFields } = await built('domain/terms.js');
+const { TEXT_FIELDS } = await built('domain/terms.js');
 /** @type {typeof import('../shared/errors/catalogue.js')} */
 const { ERRORS } = await built('errors/catalogue.js');
 /** @type {typeof import('../shared/redis/keys.js')} */
@@ -33,7 +33,7 @@ const documents = {
   'docs/configuration.md': configurationDocument(),
   '.env.example': envExample(),
   'deploy/helm/values.schema.json': helmSchema(ENVIRONMENT, SECRET_NAMES),
-  'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), textFields()),
+  'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), TEXT_FIELDS),
   ...documentsWithFigures(),
 };
 

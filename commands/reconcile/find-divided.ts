@@ -20,7 +20,7 @@ export async function findDivided(shards: CommandShards): Promise<number[]> {
       if (!campaign?.part) continue;
       const { bucket } = campaign.part;
       found.set(product, [...(found.get(product) ?? []), { shard, bucket }]);
-      if (bucket > 0 || campaign.details === null || shards.map.dividedId(product) !== null) continue;
+      if (bucket > 0 || shards.map.dividedId(product) !== null) continue;
       shards.map.addDivided(product, shard, { id: campaign.details.id, buckets: 1 });
     }
   }

@@ -9,8 +9,6 @@ export type CampaignFindings = {
   total: { redis: number | null; postgres: number | null } | null;
   status: { redis: string; postgres: string } | null;
   terms: { redis: number; postgres: number } | null;
-  /** Whether Redis also has the details: name, discount, audience and so on. */
-  hasDetails: boolean;
   codes: { redis: number; postgres: number } | null;
   /**
    * Of an archived campaign, whose reservations Redis does not have: the units by which the counters differ, and the

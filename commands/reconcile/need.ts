@@ -18,7 +18,6 @@ export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Ne
     product: copy.product,
     unknown: row === null,
     archived: copy.archived,
-    hasDetails: copy.details !== null,
     archivedLoss: NO_LOSS,
     missing: { reservations: 0, units: 0 },
     changed: {},

@@ -36,24 +36,17 @@ export function verdictLine(verdict: Verdict): string {
 }
 
 function linesOf(campaign: CampaignFindings): string[] {
-  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, erased, archivedLoss } =
-    campaign;
+  const { total, status, terms, codes, missing, changed, places, leftAlone, erased, archivedLoss } = campaign;
   const { bucket, transfers } = campaign;
   const lines = [`campaign ${campaign.product}${bucket === undefined ? '' : `, bucket ${bucket}`}`];
   const add = (what: string) => lines.push(`  ${what}`);
   if (campaign.conflict) {
     add(`number: Postgres gave it to ${campaign.conflict} after the restore; nothing of this campaign was written`);
   }
-  if (campaign.unknown) {
-    add('campaign: not in Postgres; created again from Redis under its number');
-    if (!hasDetails) add('  enter again: name, discount, code, time zone, audience and other rules');
-  }
+  if (campaign.unknown) add('campaign: not in Postgres; created again from Redis under its number');
   if (total) add(`total: ${total.redis ?? 'unlimited'} in Redis, ${total.postgres ?? 'unlimited'} in Postgres`);
   if (status) add(`status: ${status.redis} in Redis, ${status.postgres} in Postgres`);
-  if (terms) {
-    add(`terms: version ${terms.redis} in Redis, version ${terms.postgres} in Postgres`);
-    if (!hasDetails) add('  check name, discount, time zone, audience and other rules: Redis does not have them');
-  }
+  if (terms) add(`terms: version ${terms.redis} in Redis, version ${terms.postgres} in Postgres`);
   if (codes) {
     add(`codes: ${codes.redis} were issued, ${codes.postgres} are in Postgres; the texts of the others are lost, and`);
     add('  which of them were used: issue new codes, since the same ones would be accepted again');

@@ -1,64 +1,32 @@
 -- The state of a campaign: its terms and counters, read with one command and saved with one.
 
--- The terms (shared/domain/terms.ts) are stored in a field each, and again in one text, because reading each field
--- costs a search in the hash. A text of another version, or with another number of terms, was written by a process of
--- another version of the project; then the fields are read. The code lists the terms, because every call would
--- build a table of them again.
---   open_to_all   the version of the terms if they have no audience; terms written by an older process are thus checked
+-- The terms (shared/domain/terms.ts) are stored packed in one field, because reading each from a field of its own costs a
+-- search in the hash. `starts_at` is not among them: it changes when a sale is opened early.
 --   stacking      how a reservation combines with others on an order (includes/orders.lua)
 -- The field `spent` is 0, or 1 when no unit can be obtained any more. A bucket (docs/buckets.md) has its stage there,
 -- so that no script reads one more field: open; sealed: its units go to the line only; spent: sealed, and as 1.
 
--- Made by `npm run docs`: the text of the terms
-local function terms_text(v)
-  return v.version .. '|' .. v.ends_at .. '|' .. v.hold_ms .. '|' .. v.per_user_limit .. '|' .. v.max_qty .. '|' ..
-    v.line_enabled .. '|' .. v.line_max .. '|' .. v.late_payment .. '|' .. v.refund_policy .. '|' ..
-    v.durable .. '|' .. v.attest .. '|' .. v.once .. '|' .. v.presence_ms .. '|' .. v.open_to_all .. '|' ..
-    v.stacking .. '|' .. v.type .. '|' .. v.absent_hold_ms .. '|' .. v.velocity .. '|' .. v.opening_ms
-end
-local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
-  '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
-
--- Returns the terms in `text` if it has this version and the expected number of terms, else those in the fields.
-local function terms_in(text, version, key)
-  if text and string.sub(text, 1, #version + 1) == version .. '|' then
-    local found, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
-      durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms, velocity, opening_ms =
-      string.match(text, terms_pattern)
-    if found then return version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment,
-      refund_policy, durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms, velocity,
-      opening_ms end
-  end
-  local flat, f = redis.call('HGETALL', key), {}
-  for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
-  return version, f.ends_at or '0', f.hold_ms or '0', f.per_user_limit or '0', f.max_qty or '0',
-    f.line_enabled or '0', f.line_max or '0', f.late_payment or 'refuse', f.refund_policy or 'return',
-    f.durable or '0', f.attest or '0', f.once or '0', f.presence_ms or '0', f.open_to_all or '',
-    f.stacking or 'combines', f.type or '', f.absent_hold_ms or '0', f.velocity or 'off', f.opening_ms or '0'
-end
--- Until here
-
 local function read_campaign(key)
-  local v = redis.call('HMGET', key, 'terms', 'no', 'version', 'status', 'starts_at', 'total', 'free', 'held', 'redeemed',
-    'burned', 'waiting', 'last_line_no', 'codes', 'code_hint', 'spent', 'archived', 'rate')
+  local v = redis.call('HMGET', key, 'terms', 'no', 'status', 'starts_at', 'total', 'free', 'held', 'redeemed', 'burned',
+    'waiting', 'last_line_no', 'codes', 'code_hint', 'spent', 'archived', 'rate')
   if not v[2] then return nil end
   -- Made by `npm run docs`: the terms
-  local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
-    durable, attest, once, presence_ms, open_to_all, stacking, type, absent_hold_ms, velocity, opening_ms =
-    terms_in(v[1], v[3], key)
+  local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, presence_ms, absent_hold_ms,
+    durable, late_payment, refund_policy, attest, once, open_to_all, stacking, type, velocity, opening_ms =
+    string.match(v[1], '^(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)|(.-)$')
   return {
     ends_at = tonumber(ends_at), hold_ms = tonumber(hold_ms), per_user_limit = tonumber(per_user_limit),
       max_qty = tonumber(max_qty), line_enabled = line_enabled == '1', line_max = tonumber(line_max),
-      late_payment = late_payment, refund_policy = refund_policy, durable = durable == '1', attest = attest == '1',
-      once = once == '1', presence_ms = tonumber(presence_ms), open_to_all = open_to_all == version,
-      stacking = stacking, type = type, absent_hold_ms = tonumber(absent_hold_ms), velocity = velocity,
+      presence_ms = tonumber(presence_ms), absent_hold_ms = tonumber(absent_hold_ms), durable = durable == '1',
+      late_payment = late_payment, refund_policy = refund_policy, attest = attest == '1', once = once == '1',
+      open_to_all = open_to_all == '1', stacking = stacking, type = type, velocity = velocity,
       opening_ms = tonumber(opening_ms),
     -- Until here
-    no = tonumber(v[2]), no_text = v[2], version = tonumber(version), version_text = version, status = v[4],
-    starts_at = tonumber(v[5]), total = tonumber(v[6]), free = tonumber(v[7]), held = tonumber(v[8]),
-    redeemed = tonumber(v[9]), burned = tonumber(v[10]), waiting = tonumber(v[11]), last_line_no = tonumber(v[12]),
-    unlimited = v[6] == '-1', codes = tonumber(v[13]), code_hint = tonumber(v[14]), spent = v[15] == '1' or v[15] == 'spent',
-    bucket = v[15] ~= '0' and v[15] ~= '1' and v[15] or nil, archived = v[16], rate = v[17],
+    no = tonumber(v[2]), no_text = v[2], version = tonumber(version), version_text = version, status = v[3],
+    starts_at = tonumber(v[4]), total = tonumber(v[5]), free = tonumber(v[6]), held = tonumber(v[7]),
+    redeemed = tonumber(v[8]), burned = tonumber(v[9]), waiting = tonumber(v[10]), last_line_no = tonumber(v[11]),
+    unlimited = v[5] == '-1', codes = tonumber(v[12]), code_hint = tonumber(v[13]), spent = v[14] == '1' or v[14] == 'spent',
+    bucket = v[14] ~= '0' and v[14] ~= '1' and v[14] or nil, archived = v[15], rate = v[16],
   }
 end
 

@@ -117,7 +117,6 @@ export function worryOf(now: Overview): string {
     return `No worker is alive: ${count(journal_backlog)} entries wait in the journal, and overdue units are not returned. Start a worker.`;
   if (oldest_unpersisted_seconds > BACKLOG_WORRIES_SECONDS)
     return `Postgres is ${seconds(oldest_unpersisted_seconds)} behind, with ${count(journal_backlog)} entries in the journal. The sale goes on; ${whyBehind(queues.persist?.reason ?? null)}`;
-  // An API of an earlier version does not say it.
   if (switched_off?.length)
     return `An API or Redis is near its limit: ${switched_off.map((what) => OFF[what] ?? what).join(', ')}. Checkouts go on. Start more APIs, or look at Redis.`;
   return '';

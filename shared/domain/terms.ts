@@ -2,8 +2,8 @@ import type { Discount } from './discount.js';
 
 /** How a script reads a field: a number, whether it is 1, or the text. */
 type FieldKind = 'int' | 'flag' | 'text';
-/** The fields of a hash in Redis. */
-type Fields = Readonly<Record<string, string | undefined>>;
+/** The fields of a campaign in Redis. */
+type Fields = Readonly<Record<string, string>>;
 type FieldValues = Readonly<Record<string, string | number>>;
 
 type Term<Column extends string, Value, Stored> = {
@@ -17,12 +17,11 @@ type ScriptTerm<Column extends string, Value, Stored> = Term<Column, Value, Stor
   /** Fields in Redis. Times and durations are in ms, flags are 0 or 1. */
   fields: Readonly<Record<string, FieldKind>>;
   toFields: (value: Value) => FieldValues;
-  /** Reads the term from its fields. A field may be missing if an earlier version wrote the campaign to Redis. */
   fromFields: (fields: Fields) => Value;
 };
 
 const asItIs = <Value>(value: Value): Value => value;
-const numberIn = (text: string | undefined, missing = 0) => Number(text ?? missing);
+const numberIn = (text: string | undefined) => Number(text);
 const flagOf = (value: boolean) => (value ? 1 : 0);
 
 /** A term that no script needs. Redis stores it as JSON, so that a Postgres that was set back can be repaired. */
@@ -33,33 +32,29 @@ const detail =
     toStored: asItIs,
     fromStored: asItIs,
   });
-/** A number with a field of the same name. @param missing the value for a campaign without the field */
-const count = <Column extends string>(column: Column, missing = 0): ScriptTerm<Column, number, number> => ({
+/** A number with a field of the same name. */
+const count = <Column extends string>(column: Column): ScriptTerm<Column, number, number> => ({
   ...detail<number>()(column),
   fields: { [column]: 'int' },
   toFields: (value) => ({ [column]: value }),
-  fromFields: (fields) => numberIn(fields[column], missing),
+  fromFields: (fields) => numberIn(fields[column]),
 });
-/** A flag. A campaign without the field has false. */
+/** A flag. @param field its name in Redis */
 const flag = <Column extends string>(column: Column, field: string): ScriptTerm<Column, boolean, boolean> => ({
   ...detail<boolean>()(column),
   fields: { [field]: 'flag' },
   toFields: (value) => ({ [field]: flagOf(value) }),
   fromFields: (fields) => fields[field] === '1',
 });
-/**
- * One of several words, with a field of the same name.
- * @param choices the first one is the value for a campaign without the field
- */
-const choice = <Column extends string, const Choice extends string>(
-  column: Column,
-  choices: readonly [Choice, ...Choice[]],
-): ScriptTerm<Column, Choice, Choice> => ({
-  ...detail<Choice>()(column),
-  fields: { [column]: 'text' },
-  toFields: (value) => ({ [column]: value }),
-  fromFields: (fields) => choices.find((one) => one === fields[column]) ?? choices[0],
-});
+/** One of several words, with a field of the same name. */
+const choice =
+  <Choice extends string>() =>
+  <Column extends string>(column: Column): ScriptTerm<Column, Choice, Choice> => ({
+    ...detail<Choice>()(column),
+    fields: { [column]: 'text' },
+    toFields: (value) => ({ [column]: value }),
+    fromFields: (fields) => fields[column] as Choice,
+  });
 
 /**
  * `absentHoldSeconds`: hold of a user who is promoted without having been seen for `presenceSeconds`; without it, such
@@ -113,7 +108,6 @@ const TERMS = {
   maxQty: count('max_qty'),
   waitingRoom: {
     column: 'waiting_room',
-    // The form of a campaign without `absentHoldSeconds` is that of earlier versions.
     toStored: ({ enabled, maxSize, presenceSeconds, absentHoldSeconds }) => ({
       enabled,
       max_size: maxSize,
@@ -147,8 +141,8 @@ const TERMS = {
     toFields: (mode) => ({ durable: flagOf(mode === 'durable') }),
     fromFields: ({ durable }) => (durable === '1' ? 'durable' : 'fast'),
   } satisfies ScriptTerm<'confirmation', 'fast' | 'durable', 'fast' | 'durable'>,
-  latePayment: choice('late_payment', ['refuse', 'reacquire']),
-  refundPolicy: choice('refund_policy', ['return', 'burn']),
+  latePayment: choice<'refuse' | 'reacquire'>()('late_payment'),
+  refundPolicy: choice<'return' | 'burn'>()('refund_policy'),
   requireAttestation: flag('require_attestation', 'attest'),
 };
 
@@ -207,7 +201,7 @@ export function termFields(terms: FieldTerms): Record<string, string | number> {
   return Object.assign({}, ...IN_FIELDS.map(([name, { toFields }]) => toFields(terms[name])));
 }
 
-/** Reads the terms from a hash in Redis. */
+/** Reads the terms from their fields in Redis. */
 export function termsOfFields(fields: Fields): FieldTerms {
   return Object.fromEntries(
     IN_FIELDS.map(([name, { fromFields }]) => [name, fromFields(fields)]),
@@ -219,39 +213,24 @@ export function detailTerms(terms: CampaignTerms): DetailTerms {
   return Object.fromEntries(DETAILS.map(([name]) => [name, terms[name]])) as unknown as DetailTerms;
 }
 
-/**
- * How a script reads a field in the packed text of the terms. Kind `version`: true if the field equals the version of
- * the terms.
- */
-export type TextField = { field: string; kind: FieldKind | 'version'; missing: string };
+/** How a script reads a field in the packed text of the terms. */
+export type TextField = { field: string; kind: FieldKind };
 
-/** The first fields of the text. Their order must never change, because every version of the project reads them. */
-const FIRST_FIELDS = [
-  ...['ends_at', 'hold_ms', 'per_user_limit', 'max_qty', 'line_enabled', 'line_max', 'late_payment', 'refund_policy'],
-  ...['durable', 'attest', 'once', 'presence_ms', 'open_to_all', 'stacking', 'type'],
-];
-/** The fields that follow from the rules and the type of a campaign (shared/sale/campaigns.ts). */
+/** The fields that follow from the rules and the type of a campaign (shared/sale/packed-terms.ts). */
 const RULE_FIELDS: TextField[] = [
-  { field: 'once', kind: 'flag', missing: '0' },
-  { field: 'open_to_all', kind: 'version', missing: '' },
-  { field: 'stacking', kind: 'text', missing: 'combines' },
-  { field: 'type', kind: 'text', missing: '' },
-  { field: 'velocity', kind: 'text', missing: 'off' },
-  { field: 'opening_ms', kind: 'int', missing: '0' },
+  { field: 'once', kind: 'flag' },
+  { field: 'open_to_all', kind: 'flag' },
+  { field: 'stacking', kind: 'text' },
+  { field: 'type', kind: 'text' },
+  { field: 'velocity', kind: 'text' },
+  { field: 'opening_ms', kind: 'int' },
 ];
 
 /**
- * The fields of the text in which Redis packs all terms of a version; the text begins with the version. `missing`: the
- * value for a campaign without the field. New terms are added at the end. If a text has more or fewer fields than a
- * process expects, the process ignores the text and reads the hash fields. The text lacks `starts_at`, because a sale
- * may be opened early.
+ * The fields of the text in which Redis packs the terms, in their order; the text begins with their version. It lacks
+ * `starts_at`, which is a field of its own because a sale may be opened early.
  */
-export function textFields(): TextField[] {
-  const missing = termFields(termsOfFields({}));
-  const ofTerms = IN_FIELDS.flatMap(([, { fields }]) =>
-    Object.entries(fields).map(([field, kind]) => ({ field, kind, missing: String(missing[field]) })),
-  );
-  const all = [...ofTerms.filter(({ field }) => field !== 'starts_at'), ...RULE_FIELDS];
-  const first = FIRST_FIELDS.flatMap((name) => all.filter(({ field }) => field === name));
-  return [...first, ...all.filter((one) => !first.includes(one))];
-}
+export const TEXT_FIELDS: readonly TextField[] = [
+  ...IN_FIELDS.flatMap(([, { fields }]) => Object.entries(fields).map(([field, kind]) => ({ field, kind }))),
+  ...RULE_FIELDS,
+].filter(({ field }) => field !== 'starts_at');

@@ -24,8 +24,8 @@ export async function carryTerms(
 ): Promise<CarriedTerms> {
   const inForce = await copy.campaign(product);
   return database.transaction(async (client) => {
-    const { rows } = await client.query<{ id: CampaignId; version: number; name: string }>(
-      'select campaign_id as id, terms_version as version, name from campaigns where no = $1 and product_id = $2 for no key update',
+    const { rows } = await client.query<{ id: CampaignId; version: number }>(
+      'select campaign_id as id, terms_version as version from campaigns where no = $1 and product_id = $2 for no key update',
       [no, product],
     );
     const [row] = rows;
@@ -33,7 +33,7 @@ export async function carryTerms(
     if (inForce?.no !== no || inForce.version <= row.version) return { kind: 'even' };
     await new RestoredCampaigns(client).raiseTerms({ no, version: row.version }, inForce);
     const { version } = inForce;
-    const [before, after] = [{ version: row.version }, { version, name: inForce.details?.name ?? row.name }];
+    const [before, after] = [{ version: row.version }, { version, name: inForce.details.name }];
     const action = 'campaign.amend';
     await writeAudit(client, { actor: ACTORS.clock, action, campaignId: row.id, before, after, requestId: '' });
     return { kind: 'carried', version };

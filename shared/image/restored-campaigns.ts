@@ -1,9 +1,8 @@
-import { uuidv7 } from 'uuidv7';
-import { NOBODY } from '../domain/audience.js';
-import type { CampaignRules, CampaignStatus } from '../domain/campaign.js';
+import type { CampaignStatus } from '../domain/campaign.js';
 import { normaliseCode } from '../domain/codes.js';
-import { type DetailTerms, type FieldTerms, termColumns } from '../domain/terms.js';
+import { type FieldTerms, termColumns } from '../domain/terms.js';
 import type { Queryable } from '../postgres/pool.js';
+import type { CampaignDetails } from '../sale/packed-terms.js';
 
 /** The row of a campaign in Postgres: the columns that Redis has too. */
 export type CampaignRow = {
@@ -31,9 +30,7 @@ export type KnownTerms = {
   status: CampaignStatus;
   version: number;
   terms: FieldTerms;
-  requireToken: boolean;
-  hasAudience: boolean;
-  details: (DetailTerms & { id: string; code: string | null; rules: CampaignRules }) | null;
+  details: CampaignDetails;
   codes: number;
   total: number | null;
 };
@@ -54,39 +51,32 @@ export class RestoredCampaigns {
   }
 
   /**
-   * Creates a campaign again with its number. Without details, its name, discount, code, time zone and rules are lost.
-   * If it had an audience, it then admits no user until an operator sets the audience again. The trigger on `campaigns`
-   * writes its terms.
+   * Creates a campaign again with its number. The trigger on `campaigns` writes its terms.
    * @param shard that has it; null = there is one shard
    */
   async create(terms: KnownTerms, shard: number | null): Promise<void> {
     const { details } = terms;
-    const rules = details?.rules ?? {
-      ...(terms.requireToken ? { require_token: true } : {}),
-      ...(terms.hasAudience ? { audience: NOBODY } : {}),
-    };
-    const id = details?.id ?? uuidv7();
-    const columns = termColumns({ name: terms.product, timeZone: 'UTC', discount: null, ...details, ...terms.terms });
+    const columns = termColumns({ ...details, ...terms.terms });
     await this.client.query(
       `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version, shard,
          ${columns.map(({ column }) => column).join(', ')})
        overriding system value
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${columns.map((_, i) => `$${i + 11}`).join(', ')})`,
       [
-        id,
+        details.id,
         terms.no,
         terms.product,
         terms.type,
         terms.total,
         terms.status,
-        JSON.stringify(rules),
-        details?.code ?? null,
+        JSON.stringify(details.rules),
+        details.code,
         terms.version,
         shard,
         ...columns.map(({ value }) => value),
       ],
     );
-    await this.#issueCode(id, details?.code ?? null);
+    await this.#issueCode(details.id, details.code);
     await raiseSequence(this.client, 'campaigns', 'no', terms.no);
   }
 
@@ -107,16 +97,9 @@ export class RestoredCampaigns {
     for (let version = row.version + 1; version <= terms.version; version += 1) {
       await this.client.query(
         `update campaigns set terms_version = $2, updated_at = now(),
-           rules = coalesce($4::jsonb, rules || jsonb_build_object('require_token', $3::boolean)),
-           ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
+           rules = $3, ${columns.map(({ column }, i) => `${column} = $${i + 4}`).join(', ')}
          where no = $1 and terms_version = $2 - 1`,
-        [
-          row.no,
-          version,
-          terms.requireToken,
-          details && JSON.stringify(details.rules),
-          ...columns.map(({ value }) => value),
-        ],
+        [row.no, version, JSON.stringify(details.rules), ...columns.map(({ value }) => value)],
       );
     }
   }

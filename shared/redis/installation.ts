@@ -2,7 +2,7 @@ import { ContractError } from '../errors/faults.js';
 
 /**
  * What a shard of Redis knows of its installation: the number of shards, and the latest version of the map of
- * campaigns. Postgres has both. If it has an earlier version than a shard, it was set back (decision 69).
+ * campaigns. Postgres has both. If it has a lower version than a shard, it was set back (decision 69).
  */
 export type Installation = { shards: number; version: number };
 

@@ -1,10 +1,9 @@
 import { numberOfBucket } from '../domain/buckets.js';
 import { type BucketPart, type Campaign, MAX_UNITS } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
-import { termFields } from '../domain/terms.js';
-import { storedOpeningMinutes, storedVelocity } from '../domain/velocity.js';
+import { storedVelocity } from '../domain/velocity.js';
 import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
-import { packDetails } from './campaign-details.js';
+import { packTerms } from './packed-terms.js';
 import type { SaleCalls } from './sale-calls.js';
 import type { Archived } from './sale-reader.js';
 import {
@@ -49,9 +48,8 @@ export class Campaigns {
       args: {
         no: part ? numberOfBucket(campaign.no, part.bucket) : campaign.no,
         product_id: campaign.productId,
-        version: campaign.termsVersion,
+        ...packTerms(campaign),
         status: campaign.status,
-        type: campaign.type,
         // The codes of a bucket divide themselves when they are added, so that an existing bitmap stays.
         codes: part && token === null ? 0 : campaign.codes,
         total: total ?? -1,
@@ -69,15 +67,18 @@ export class Campaigns {
         gave: JSON.stringify(part?.gave ?? []),
         own_codes: part?.ownCodes ?? 0,
       },
-      each: saleTerms(campaign),
     });
   }
 
   updateTerms(campaign: Campaign): Promise<UpdateTermsOutcome> {
     return this.calls.scripts.run(updateTermsScript, {
       keys: saleKeys(campaign.productId),
-      args: { version: campaign.termsVersion },
-      each: saleTerms(campaign),
+      args: {
+        ...packTerms(campaign),
+        version: campaign.termsVersion,
+        per_user_limit: campaign.perUserLimit,
+        velocity: storedVelocity(campaign.rules.velocity),
+      },
     });
   }
 
@@ -141,19 +142,4 @@ export class Campaigns {
   addCodes(product: ProductId, codes: number, buckets = 1): Promise<AddCodesOutcome> {
     return this.calls.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes, buckets } });
   }
-}
-
-/** Returns the terms of a campaign as the fields that Redis stores. */
-function saleTerms(campaign: Campaign): { field: string; value: string | number }[] {
-  const fields = {
-    ...termFields(campaign),
-    once: campaign.requireToken ? 1 : 0,
-    // The version of terms without an audience. Terms written by an older version of the project are thus checked.
-    open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
-    stacking: campaign.stacking,
-    velocity: storedVelocity(campaign.rules.velocity),
-    opening_ms: storedOpeningMinutes(campaign.rules.opening_minutes) * 60_000,
-    details: packDetails(campaign),
-  };
-  return Object.entries(fields).map(([field, value]) => ({ field, value }));
 }

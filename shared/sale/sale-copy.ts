@@ -10,7 +10,7 @@ import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { RequestNames } from '../redis/request-names.js';
-import { type CampaignDetails, detailsOf } from './campaign-details.js';
+import { type CampaignDetails, unpackTerms } from './packed-terms.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
 /** The fields that only a bucket of a divided campaign has. */
@@ -27,11 +27,7 @@ export type CampaignCopy = {
   status: CampaignStatus;
   version: number;
   terms: FieldTerms;
-  requireToken: boolean;
-  /** Whether the terms restrict the audience. Only Postgres has its rule. */
-  hasAudience: boolean;
-  /** null = an earlier version of the project wrote these terms */
-  details: CampaignDetails | null;
+  details: CampaignDetails;
   codes: number;
   /** null = unlimited */
   total: number | null;
@@ -189,20 +185,18 @@ function decodePerson(text: string, inLine: boolean): PersonCopy {
 
 function campaignOf(product: ProductId, hash: Record<string, string>): CampaignCopy | null {
   if (!hash.no) return null;
-  const flag = (name: string) => hash[name] === '1';
   const number = (name: string) => Number(hash[name] ?? 0);
   const total = number('total');
+  const terms = unpackTerms(hash.terms ?? '');
   return {
     no: campaignOfNumber(number('no')),
     part: bucketOf(hash),
     product,
-    type: hash.type as CampaignType,
+    type: terms.type as CampaignType,
     status: hash.status as CampaignStatus,
-    version: number('version'),
-    terms: termsOfFields(hash),
-    requireToken: flag('once'),
-    hasAudience: hash.open_to_all === '0',
-    details: detailsOf(hash.details ?? '', number('version')),
+    version: Number(terms.version),
+    terms: termsOfFields({ ...terms, starts_at: hash.starts_at ?? '' }),
+    details: JSON.parse(hash.details ?? '') as CampaignDetails,
     codes: number('codes'),
     total: total === -1 ? null : total + number('refused'),
     held: number('held'),

@@ -5,6 +5,7 @@ import type { CampaignNo, IdempotencyKey, OrderId, ProductId, ReservationId, Use
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from '../redis/keys.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
+import { unpackTerms } from './packed-terms.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
 /** What anyone may know of a sale. `endsAtMs` 0 = open end. */
@@ -81,20 +82,18 @@ export class SaleReader {
    * @throws EngineUnavailable as `directory` does
    */
   async publicState(product: ProductId): Promise<PublicState | null> {
-    const [status, startsAt, endsAt, line, total, free, held] = await this.#readFilled((redis) =>
-      redis.hmget(
-        keys.campaign(product),
-        ...['status', 'starts_at', 'ends_at', 'line_enabled', 'total', 'free', 'held'],
-      ),
+    const [status, startsAt, terms, total, free, held] = await this.#readFilled((redis) =>
+      redis.hmget(keys.campaign(product), 'status', 'starts_at', 'terms', 'total', 'free', 'held'),
     );
     if (!status) return this.#missing(product);
-    const hasLine = line === '1';
+    const { ends_at, line_enabled } = unpackTerms(terms ?? '');
+    const hasLine = line_enabled === '1';
     // A campaign without any units is a waiting list for them.
     const limited = Number(total) > 0 || (Number(total) === 0 && !hasLine);
     return {
       status: status as CampaignStatus,
       startsAtMs: Number(startsAt),
-      endsAtMs: Number(endsAt),
+      endsAtMs: Number(ends_at),
       hasLine,
       soldOut: limited && Number(free) <= 0 && (!hasLine || Number(held) <= 0),
     };
@@ -102,8 +101,8 @@ export class SaleReader {
 
   /** How far the line of a campaign, or of a bucket, has come; null = Redis lacks the campaign. */
   async lineProgress(product: ProductId): Promise<LineProgress | null> {
-    const [status, waiting, pace, presence] = await this.#readFilled((redis) =>
-      redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'presence_ms'),
+    const [status, waiting, pace, terms] = await this.#readFilled((redis) =>
+      redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'terms'),
     );
     if (!status) return this.#missing(product);
     return {
@@ -111,7 +110,7 @@ export class SaleReader {
       // The last part of the field counts promotions (lua/includes/pace.lua).
       served: Number(pace?.split('|').at(-1) ?? 0),
       waiting: Number(waiting),
-      mustBeSeen: Number(presence ?? 0) > 0,
+      mustBeSeen: Number(unpackTerms(terms ?? '').presence_ms) > 0,
     };
   }
 

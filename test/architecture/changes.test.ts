@@ -9,9 +9,10 @@ import { RISK_RULES } from '../../api/guards/abuse/risk-rules.js';
 import { GUARD_REFUSALS } from '../../api/http/route.js';
 import { FACTS, FIELDS } from '../../pages/admin/term-fields.js';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { storedTerms, termsOfFields } from '../../shared/domain/terms.js';
+import { storedTerms } from '../../shared/domain/terms.js';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
 import { LANGUAGES } from '../../shared/sale-page/languages.js';
+import { describeCampaign } from '../harness/sale.js';
 import { sourcesIn, withoutComments } from './sources.js';
 
 /** The plausible changes of CONTRIBUTING.md: what each touches, counted, and what is forgotten most easily. */
@@ -95,8 +96,7 @@ for (const { heading, example, within = /^/, most } of CHANGES) {
 
 describe('a change that is forgotten on a page or in a document', () => {
   test('a term has a field in the form of the operator and is shown', () => {
-    const details = { name: '', timeZone: 'UTC', discount: null };
-    const columns = Object.keys(storedTerms({ ...termsOfFields({}), ...details }));
+    const columns = Object.keys(storedTerms(describeCampaign()));
     const inForm = Object.keys(FIELDS).map((name) => name.split('/')[0]);
     expect(columns.filter((column) => !inForm.includes(column))).toEqual([]);
     const shown = new Set<string>(['name']);
@@ -156,7 +156,6 @@ test('no migration is forgotten: each column of the terms is made by one', () =>
   const migrations = readdirSync(join(projectRoot(), 'migrations/schema')).map((name) =>
     read(`migrations/schema/${name}`),
   );
-  const details = { name: '', timeZone: 'UTC', discount: null };
-  const columns = Object.keys(storedTerms({ ...termsOfFields({}), ...details }));
+  const columns = Object.keys(storedTerms(describeCampaign()));
   expect(columns.filter((column) => !migrations.some((text) => new RegExp(`\\b${column}\\b`).test(text)))).toEqual([]);
 });

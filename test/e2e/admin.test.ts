@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { IdempotencyKey, ProductId } from '../../shared/domain/ids.js';
 import { keys, OPERATORS } from '../../shared/redis/keys.js';
+import { termsInRedis } from '../harness/audit.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { SERVICE_SECRET, startService } from '../harness/service.js';
@@ -15,6 +16,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const read = async (product: string) => (await operator.call('GET', `/admin/campaigns/${product}`)).data;
 const act = (product: string, action: string) => operator.call('POST', `/admin/campaigns/${product}/${action}`);
+const termsOf = (product: string) => termsInRedis(service.redis.client, product as ProductId);
 const restock = (product: string, delta: unknown, headers: Record<string, string> = {}) =>
   operator.call('POST', `/admin/campaigns/${product}/stock`, { delta }, headers);
 
@@ -200,17 +202,17 @@ describe('a campaign', () => {
     expect(pointersOf(refused)).toEqual(['#/per_user_limit']);
     expect(await read(product)).toMatchObject({ per_user_limit: 3, max_qty: 1, version: 1 });
     expect((await patch({ per_user_limit: 4 })).status).toBe(200);
-    const fields = await service.redis.client.hmget(keys.campaign(product as ProductId), 'per_user_limit', 'version');
-    expect(fields).toEqual(['4', '2']);
+    expect(await termsOf(product)).toMatchObject({ per_user_limit: '4', version: '2' });
   });
 
   test('takes a later version when a crash has left terms in Redis only', async () => {
     const product = await operator.openCampaign({ total_limit: 10, max_qty: 1 });
-    await service.redis.client.hset(keys.campaign(product as ProductId), { version: 4, max_qty: 9 });
+    const { version, ...terms } = await termsOf(product);
+    const later = ['4', ...Object.values({ ...terms, max_qty: '9' })].join('|');
+    await service.redis.client.hset(keys.campaign(product as ProductId), { terms: later });
     const changed = await operator.call('PATCH', `/admin/campaigns/${product}`, { name: 'Renamed' });
     expect(changed.data).toMatchObject({ name: 'Renamed', max_qty: 1, version: 5 });
-    const fields = await service.redis.client.hmget(keys.campaign(product as ProductId), 'max_qty', 'version');
-    expect(fields).toEqual(['1', '5']);
+    expect(await termsOf(product)).toMatchObject({ max_qty: '1', version: '5' });
   });
 
   test('goes through its statuses, each step repeatable, and out of "closed" there is no way', async () => {

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { textFields } from '../../shared/domain/terms.js';
 import { keys } from '../../shared/redis/keys.js';
 import { recordIn } from '../../shared/redis/record-format.js';
 import { PERSON, RESERVATION } from '../../shared/redis/record-formats.js';
+import { unpackTerms } from '../../shared/sale/packed-terms.js';
 
 /** What Redis holds of one campaign, read in one moment and taken apart independently of the product's own decoders. */
 export type CampaignInRedis = {
@@ -75,6 +75,11 @@ export async function readCampaign(redis: Redis, product: ProductId): Promise<Ca
   };
 }
 
+/** The terms that scripts read, by their names. */
+export async function termsInRedis(redis: Redis, product: ProductId): Promise<Record<string, string>> {
+  return unpackTerms((await redis.hget(keys.campaign(product), 'terms')) ?? '');
+}
+
 /** The number that is added to the line number of a user who stepped back. */
 const AWAY = 2 ** 52;
 
@@ -123,14 +128,6 @@ export async function auditCampaign(redis: Redis, product: ProductId): Promise<s
   return inconsistencies(product, await readCampaign(redis, product));
 }
 
-/** Terms that are also in one text besides their fields. A text of another version is ignored. */
-const TERMS = ['version', ...textFields().map(({ field }) => field)];
-
-function termsText(fields: Record<string, string>): string | undefined {
-  if (fields.terms?.split('|')[0] !== fields.version) return fields.terms;
-  return TERMS.map((name) => fields[name]).join('|');
-}
-
 export function inconsistencies(product: ProductId, campaign: CampaignInRedis): string[] {
   const problems: string[] = [];
   const equal = (what: string, actual: unknown, expected: unknown) => {
@@ -164,8 +161,6 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     equal('burned', number('burned'), unitsIn('burned') + burnedInPart);
   }
 
-  equal('the text of the terms', campaign.fields.terms, termsText(campaign.fields));
-
   const reserved = [...campaign.reservations].filter(([, { state }]) => state === 'reserved');
   const byId = ([a]: [string, number], [b]: [string, number]) => (a < b ? -1 : 1);
   const expectedDeadlines = reserved.map(([id, { dueMs }]): [string, number] => [id, dueMs]).sort(byId);
@@ -197,6 +192,7 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     archived ? [] : codes.map(Number).sort((a, b) => a - b),
   );
 
+  const limit = Number(unpackTerms(campaign.fields.terms ?? '').per_user_limit);
   const slotsOf = new Map<string, number[]>();
   for (const { state, user, slot } of campaign.reservations.values()) {
     if (ACTIVE.has(state)) slotsOf.set(user, [...(slotsOf.get(user) ?? []), slot]);
@@ -205,8 +201,8 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     const used = (slotsOf.get(user) ?? []).sort();
     equal(`the allowances of ${user}`, [...(campaign.people.get(user)?.slots ?? [])].sort(), used);
     if (new Set(used).size !== used.length) problems.push(`${product}: ${user} has one allowance twice`);
-    if (used.some((slot) => slot < 1 || slot > number('per_user_limit'))) {
-      problems.push(`${product}: ${user} has the allowances ${used} of ${number('per_user_limit')}`);
+    if (used.some((slot) => slot < 1 || slot > limit)) {
+      problems.push(`${product}: ${user} has the allowances ${used} of ${limit}`);
     }
   }
   return problems;

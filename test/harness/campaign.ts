@@ -14,7 +14,13 @@ import {
 import { keys } from '../../shared/redis/keys.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
+import {
+  type CampaignInRedis,
+  type PersonInRedis,
+  type ReservationInRedis,
+  readCampaign,
+  termsInRedis,
+} from './audit.js';
 import type { Sale } from './sale.js';
 
 export type RedeemOptions = Omit<CheckoutOptions, 'coupon'> & Partial<Pick<CouponClaim, 'once'>>;
@@ -221,9 +227,11 @@ export class TestCampaign {
 
   /** Writes fields of the campaign as they would be at another time. */
   async set(fields: Record<string, string | number>): Promise<void> {
-    await this.sale.redis.hset(keys.campaign(this.product), fields);
-    // The fields count where this is not there.
-    await this.sale.redis.hdel(keys.campaign(this.product), 'terms');
+    const key = keys.campaign(this.product);
+    const terms = await termsInRedis(this.sale.redis, this.product);
+    const others = Object.entries(fields).filter(([name]) => !(name in terms));
+    const packed = Object.entries(terms).map(([name, value]) => fields[name] ?? value);
+    await this.sale.redis.hset(key, { ...Object.fromEntries(others), terms: packed.join('|') });
   }
 
   /** The state after archiving, before any recall. */
@@ -272,7 +280,7 @@ export async function expireNow(redis: Redis, product: string, ...reservations: 
 
 /** A waiting user of a running service was last seen before its campaign counts users as present. */
 export async function missUser(redis: Redis, product: string, user: string): Promise<void> {
-  const presenceMs = Number(await redis.hget(keys.campaign(product as ProductId), 'presence_ms'));
+  const presenceMs = Number((await termsInRedis(redis, product as ProductId)).presence_ms);
   const seen = (await nowMs(redis)) - (presenceMs || HOUR_MS) - 1;
   await redis.zadd(keys.presence(product as ProductId), 'XX', seen, user);
 }

@@ -7,7 +7,6 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { BucketPart, Campaign } from '../../shared/domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
-import { termsOfFields } from '../../shared/domain/terms.js';
 import { EngineUnavailable, FencedOut } from '../../shared/errors/faults.js';
 import { connectForCommands } from '../../shared/redis/connections.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
@@ -212,7 +211,6 @@ export class Sale {
 export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
   const now = new Date();
   return {
-    ...termsOfFields({}),
     id: randomUUID() as CampaignId,
     no: 1 as CampaignNo,
     productId: `sale-${randomUUID()}` as ProductId,
@@ -225,12 +223,17 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     rules: {},
     termsVersion: 1,
     startsAt: new Date(now.getTime() - 60_000),
+    endsAt: null,
     timeZone: 'UTC',
     discount: null,
     holdSeconds: 60,
     perUserLimit: 1,
     maxQty: 3,
     waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: null },
+    latePayment: 'refuse',
+    refundPolicy: 'return',
+    confirmation: 'fast',
+    requireAttestation: false,
     requireToken: false,
     hasAudience: false,
     stacking: 'combines',

@@ -9,9 +9,10 @@ export const loadCampaignScript = defineScript({
   args: [
     'no',
     'product_id',
-    'version',
+    'terms',
+    'starts_at',
+    'details',
     'status',
-    'type',
     'codes',
     'total:int',
     'held:int',
@@ -28,7 +29,6 @@ export const loadCampaignScript = defineScript({
     'gave',
     'own_codes',
   ],
-  each: ['field', 'value'],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
@@ -36,8 +36,7 @@ export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 export const updateTermsScript = defineScript({
   name: 'update_terms',
   keys: ['campaign', 'epoch'],
-  args: ['version:int'],
-  each: ['field', 'value'],
+  args: ['version:int', 'terms', 'starts_at:int', 'details', 'per_user_limit:int', 'velocity'],
   replies: {
     amended: () => ({}),
     known: (f) => ({ version: count(f, 0) }),

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { termsInRedis } from '../../harness/audit.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -32,25 +33,11 @@ test('update_terms changes every term and neither stock, line nor status', async
     ...before,
     fields: {
       ...before.fields,
-      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared|0|pause|420000',
+      terms: '2|9000000000001|5000|4|6|0|12|0|0|1|reacquire|burn|1|0|1|combines|shared|pause|420000',
       details: expect.stringMatching(
-        /^2\|.*"name":"Renamed".*"rules":{"uniform_refusals":true,"velocity":"pause","opening_minutes":7}/,
+        /"name":"Renamed".*"rules":{"uniform_refusals":true,"velocity":"pause","opening_minutes":7}/,
       ),
-      version: '2',
       starts_at: '2000',
-      ends_at: '9000000000001',
-      hold_ms: '5000',
-      per_user_limit: '4',
-      max_qty: '6',
-      line_enabled: '0',
-      line_max: '12',
-      late_payment: 'reacquire',
-      refund_policy: 'burn',
-      durable: '1',
-      attest: '1',
-      open_to_all: '2',
-      velocity: 'pause',
-      opening_ms: '420000',
     },
   });
   expect(await sale.journal.lastId()).toBe(last);
@@ -65,7 +52,7 @@ test('update_terms never brings back old terms, in whatever order they arrive', 
   expect(await campaign.store.campaigns.updateTerms(third)).toEqual({ kind: 'amended' });
   expect(await campaign.store.campaigns.updateTerms(second)).toEqual({ kind: 'known', version: 3 });
   expect(await campaign.store.campaigns.updateTerms({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
-  expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
+  expect(await termsInRedis(sale.redis, campaign.product)).toMatchObject({ version: '3', max_qty: '3' });
 });
 
 test('update_terms takes nothing from other terms of the same version', async () => {
