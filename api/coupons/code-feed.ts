@@ -11,7 +11,7 @@ export type CodeFeedEvents = {
 /**
  * Receives the codes that are about to be issued, and detects whether it may have missed any: Redis replies to a ping
  * only after it has sent every earlier message of the same connection. If the connection is dead without being closed,
- * there is no reply.
+ * there is no reply. While nothing asks, it pings rarely, because an idle process should cost little.
  */
 export class CodeFeed {
   #generation = 0;
@@ -20,12 +20,14 @@ export class CodeFeed {
   #completeAt = Number.NEGATIVE_INFINITY;
   /** When the outstanding ping was sent; null = none. */
   #pingSentAt: number | null = null;
+  /** When `isComplete` was last read. */
+  #askedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     /** A separate connection, because lists of codes would delay other messages. */
     readonly subscriber: Redis,
-    readonly limits: { codePingEveryMs: number; codeTrustMs: number; codePingGiveUpMs: number },
+    readonly limits: { codePingEveryMs: number; codePingIdleMs: number; codeTrustMs: number; codePingGiveUpMs: number },
     readonly on: CodeFeedEvents,
   ) {}
 
@@ -36,17 +38,38 @@ export class CodeFeed {
     this.subscriber.on('close', () => this.#lose());
     this.subscriber.on('ready', () => this.#subscribe());
     if (this.subscriber.status === 'ready') this.#subscribe();
-    this.#timer = setInterval(() => this.#ping(), this.limits.codePingEveryMs);
+    this.#tick();
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     this.#lose();
   }
 
-  /** Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. */
+  /**
+   * Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. The first one
+   * who asks after a pause hears that this is not known.
+   */
   get isComplete(): boolean {
-    return this.#subscribed && performance.now() - this.#completeAt <= this.limits.codeTrustMs;
+    if (!this.#subscribed) return false;
+    const isIdle = this.#isIdle;
+    this.#askedAt = performance.now();
+    if (isIdle) {
+      clearTimeout(this.#timer);
+      this.#tick();
+    }
+    return performance.now() - this.#completeAt <= this.limits.codeTrustMs;
+  }
+
+  get #isIdle(): boolean {
+    return performance.now() - this.#askedAt > this.limits.codePingIdleMs;
+  }
+
+  #tick(): void {
+    const mayRest = this.#isIdle && this.#pingSentAt === null;
+    this.#ping();
+    const { codePingEveryMs, codePingIdleMs } = this.limits;
+    this.#timer = setTimeout(() => this.#tick(), mayRest ? codePingIdleMs : codePingEveryMs);
   }
 
   #lose(): void {

@@ -8,7 +8,7 @@ export function observeCodeFilter(metrics: Metrics, filter: CodeFilter): void {
   metrics.observe(
     'code_filter_error_rate',
     'Estimated share of unknown codes that are looked up',
-    () => (filter.isSure ? filter.state.errorRate : 1),
+    () => filter.state.errorRate,
     'max',
   );
   metrics.observeCounts(

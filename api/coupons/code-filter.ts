@@ -10,6 +10,7 @@ const TRY_AGAIN_MS = 250;
 export type CodeFilterLimits = {
   codePageCodes: number;
   codePingEveryMs: number;
+  codePingIdleMs: number;
   codeTrustMs: number;
   codePingGiveUpMs: number;
 };
@@ -84,10 +85,13 @@ export class CodeFilter {
     return this.#caughtUp && this.#feed.isComplete;
   }
 
-  /** Size in bytes, number of codes, and the probability that a code that was never issued is looked up. */
+  /**
+   * Size in bytes, number of codes, and the probability that a code that was never issued is looked up; 1 = the filter
+   * is not loaded, or has lost its subscription.
+   */
   get state(): { bytes: number; codes: number; errorRate: number } {
     const { bytes, codes, errorRate } = this.#filled?.bloom ?? { bytes: 0, codes: 0, errorRate: 1 };
-    return { bytes, codes, errorRate };
+    return { bytes, codes, errorRate: this.#caughtUp ? errorRate : 1 };
   }
 
   #add(announced: readonly string[]): void {

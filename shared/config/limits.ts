@@ -314,8 +314,12 @@ export const LIMITS = {
   /** Codes in one Redis message (60 KiB), and in one page read by a filter: 1 ms of an event loop. */
   codeAnnounceCodes: 4_000,
   codePageCodes: 4_000,
-  /** How often a filter checks that it has received every code, and how long it relies on that. */
+  /**
+   * How often a filter checks that it has received every code, how often if it was not used for that long, and how long
+   * it relies on a check.
+   */
   codePingEveryMs: 100,
+  codePingIdleMs: 2_000,
   codeTrustMs: 400,
   codePingGiveUpMs: 3_000,
   /** Between the announcement of codes and their commit: longer than a filter relies on its last check. */

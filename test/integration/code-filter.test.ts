@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CodeFilter, type CodeFilterLimits } from '../../api/coupons/code-filter.js';
 import { ScalableBloomFilter } from '../../api/coupons/scalable-bloom-filter.js';
@@ -24,7 +24,9 @@ const store = await startPersistence(sale);
 const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 const FORM = { prefix: '', symbols: 12 };
-const LIMITS: CodeFilterLimits = { codePageCodes: 50, codePingEveryMs: 10, codeTrustMs: 300, codePingGiveUpMs: 2_000 };
+const LIMITS: CodeFilterLimits = {
+  ...{ codePageCodes: 50, codePingEveryMs: 10, codePingIdleMs: 2_000, codeTrustMs: 300, codePingGiveUpMs: 2_000 },
+};
 const news = new CodeNotifications(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
 
 function startFilter(limits: Partial<CodeFilterLimits> = {}, table = codes, redisUrl = sale.engine.url) {
@@ -130,6 +132,18 @@ test('the code filter knows a code before it is visible in Postgres', async () =
   // A busy filter is unsure of some, and takes them for codes too.
   expect(maybe).toBeGreaterThan(0);
   expect(maybe + unsure).toBeGreaterThanOrEqual(800);
+});
+
+test('the code filter pings rarely while it is not used, and is sure again when it is', async () => {
+  const { filter, subscriber } = startFilter({ codePingIdleMs: 100, codeTrustMs: 40 });
+  await sure(filter);
+  const pings = jest.spyOn(subscriber, 'ping');
+  const begun = performance.now();
+  await until('it rests', () => performance.now() - begun > 500);
+  // Ten before it rests, and five since; 50 without a rest.
+  expect(pings.mock.calls.length).toBeLessThan(20);
+  await sure(filter);
+  expect(filter.mayContain('NEVER1')).toBe(false);
 });
 
 test('the code filter misses nothing that is issued while it loads', async () => {
