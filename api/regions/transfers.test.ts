@@ -4,13 +4,20 @@ import { EPOCH_HEADER } from './region.contract.js';
 import { Transfers, type TransfersDeps } from './transfers.js';
 
 /** Goes on with one transfer that is in transit. @returns what was recorded about it */
-async function sentTo(replied: { epoch: number; status: number }, known: { epoch: number }): Promise<string[]> {
+async function sentTo(
+  replied: { epoch: number; status: number; text?: string },
+  known: { epoch: number },
+): Promise<string[]> {
   const recorded: string[] = [];
   const transfer = { id: 't-1', product: 'split', direction: 'out', region: 'eu', units: 5, status: 'in_transit' };
   const regions = {
     ...{ own: 'us', refusal: null, headersTo: () => ({}), epochOf: () => known.epoch },
     linkTo: () => ({
-      call: async () => ({ status: replied.status, text: '{}', headers: { [EPOCH_HEADER]: String(replied.epoch) } }),
+      call: async () => ({
+        status: replied.status,
+        text: replied.text ?? '{}',
+        headers: { [EPOCH_HEADER]: String(replied.epoch) },
+      }),
     }),
   };
   const table = {
@@ -68,4 +75,7 @@ test('units have arrived only when the present owner of the other region says so
   // What an owner does that was replaced is lost with it.
   expect(await sentTo({ epoch: 2, status: 200 }, { epoch: 3 })).toEqual(['eu: it has an old owner epoch']);
   expect(await sentTo({ epoch: 3, status: 503 }, { epoch: 3 })).toEqual(['eu: it replied with 503']);
+  // A proxy's page.
+  const page = { epoch: 3, status: 409, text: '<html>' };
+  expect(await sentTo(page, { epoch: 3 })).toEqual(['eu: it replied with 409']);
 });

@@ -202,7 +202,7 @@ export class Transfers {
     if (Number(response.headers[EPOCH_HEADER] ?? 0) < regions.epochOf(region))
       return this.#waits(transfer, 'it has an old owner epoch');
     if (response.status === 200) return table.advance(id, 'in_transit', 'arrived', null);
-    const { code, detail } = JSON.parse(response.text) as { code?: string; detail?: string };
+    const { code, detail } = problemIn(response);
     if (code !== 'campaign_conflict') return this.#waits(transfer, `it replied with ${response.status}`);
     return table.advance(id, 'in_transit', 'returning', `${region} refused: ${detail}`);
   }
@@ -216,6 +216,15 @@ export class Transfers {
 
 const TOO_OLD =
   'It is not known whether the stock was changed: compare the audit log and the stock of both regions, and correct them by hand.';
+
+/** The problem document of a response; empty if it has none, as what a proxy replies with. */
+function problemIn({ status, text }: LinkResponse): { code?: string; detail?: string } {
+  try {
+    return status === 409 ? (JSON.parse(text) as { code?: string; detail?: string }) : {};
+  } catch {
+    return {};
+  }
+}
 
 function reasonOf(outcome: Exclude<RestockOutcome, { kind: 'restocked' }>): string {
   switch (outcome.kind) {
