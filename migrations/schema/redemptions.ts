@@ -324,6 +324,7 @@ export const REDEMPTIONS = `
     currency text,
     outcome text not null,
     named jsonb,
+    may_be_unpaid boolean not null default false,
     received_at timestamptz not null default now(),
     check ((reservation_id is null) = (named is not null))
   );
@@ -332,6 +333,7 @@ export const REDEMPTIONS = `
   comment on column payment_events.partial is 'whether the event is about a part of the amount, which changes nothing';
   comment on column payment_events.amount is 'in minor units; null = the provider does not say';
   comment on column payment_events.named is 'how an event names a reservation that does not exist';
+  comment on column payment_events.may_be_unpaid is 'whether a refund may also be the end of an attempt that was never paid';
   create unique index payment_events_once on payment_events
     (provider, event_id, coalesce(reservation_id, '00000000-0000-0000-0000-000000000000'));
   create index payment_events_by_outcome on payment_events (outcome, received_at);

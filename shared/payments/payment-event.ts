@@ -17,7 +17,7 @@ export type PaymentEvent = {
   /** Identifies the payment, and is the same in its refund; "" = none. */
   paymentRef: string;
   /** Set for a refund that may also end an attempt that was never paid. */
-  mayBeUnpaid?: true;
+  mayBeUnpaid?: boolean;
   /** Whether only a part of the amount was paid or refunded. */
   partial: boolean;
   /** What was paid or refunded; null = the provider does not say. */

@@ -179,8 +179,8 @@ export class PaymentEvents {
     name: ReservationName,
     outcomes: readonly Decided[],
   ): Promise<void> {
-    const { id: eventId, kind, paymentRef, partial, money } = event;
-    const row = { provider, eventId, kind, paymentRef, partial, money };
+    const { id: eventId, kind, paymentRef, partial, money, mayBeUnpaid = false } = event;
+    const row = { provider, eventId, kind, paymentRef, partial, money, mayBeUnpaid };
     const decided = outcomes.filter(({ outcome }) => outcome !== 'unknown');
     const missing = outcomes.find(({ outcome }) => outcome === 'unknown');
     const named = missing && decided.length > 0 ? { reservation_id: missing.at.id } : name;

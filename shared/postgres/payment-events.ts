@@ -15,6 +15,8 @@ export type PaymentEventRow = {
   partial: boolean;
   /** In minor units; null = the provider does not say. */
   money: { amount: number; currency: string } | null;
+  /** Whether a refund may also be the end of an attempt that was never paid. */
+  mayBeUnpaid: boolean;
   outcome: string;
 };
 
@@ -114,8 +116,9 @@ export class PaymentEventsTable {
          where e.provider = n.provider and e.event_id = n.event_id and e.reservation_id is null and $3::uuid[] <> '{null}'
          returning e.received_at)
        insert into payment_events
-         (provider, event_id, kind, reservation_id, payment_ref, partial, amount, currency, named, outcome, received_at)
-       select $1, $2, $4, n.reservation, nullif($5, ''), $6, $7, $8, $9, n.outcome,
+         (provider, event_id, kind, reservation_id, payment_ref, partial, amount, currency, named, may_be_unpaid, outcome,
+          received_at)
+       select $1, $2, $4, n.reservation, nullif($5, ''), $6, $7, $8, $9, $11, n.outcome,
          coalesce((select received_at from unknown), now())
        from unnest($3::uuid[], $10::text[]) as n(reservation, outcome)
        where n.reservation is not null
@@ -124,7 +127,7 @@ export class PaymentEventsTable {
       [
         ...[rows[0]?.provider, rows[0]?.eventId, rows.map(({ reservation }) => reservation), rows[0]?.kind],
         ...[rows[0]?.paymentRef, rows[0]?.partial, rows[0]?.money?.amount, rows[0]?.money?.currency, rows[0]?.named],
-        rows.map(({ outcome }) => outcome),
+        ...[rows.map(({ outcome }) => outcome), rows[0]?.mayBeUnpaid],
       ],
     );
     return rowCount !== 0;
@@ -137,7 +140,8 @@ export class PaymentEventsTable {
   async unknown(days: number, limit: number, after: UnknownPayment | null): Promise<UnknownPayment[]> {
     const values = [days, limit, ...(after ? [after.at, after.provider, after.eventId] : [])];
     const { rows } = await this.database.query<Unknown>(
-      `select provider, event_id, kind, payment_ref, partial, amount::text as amount, currency, named, received_at::text as at
+      `select provider, event_id, kind, payment_ref, partial, amount::text as amount, currency, named,
+         may_be_unpaid as "mayBeUnpaid", received_at::text as at
        from payment_events e
        where outcome = 'unknown' and named is not null and kind in ('succeeded', 'refunded')
          and not exists (select 1 from payment_events k
@@ -224,6 +228,7 @@ type Unknown = {
   amount: string | null;
   currency: string | null;
   named: PaymentName;
+  mayBeUnpaid: boolean;
   at: string;
 };
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { FakeStripe, PROVIDER_ENV, sendMidtrans, sendSigned } from '../harness/payment-providers.js';
@@ -580,6 +581,20 @@ describe('a notification of Midtrans', () => {
     await payments.say('confirm', { order_id: confirmed.order });
     expect(await of(confirmed, 'cancel')).toBe('unpaid');
     await expectUnits(confirmed.product, { redeemed: 1, held: 0, free: 2 });
+  });
+
+  it('of a cancelled transaction is still one that may be unpaid when a worker tries it again', async () => {
+    const table = new PaymentEventsTable(service.database.client as never);
+    for (const [status, mayBeUnpaid] of [
+      ['cancel', true],
+      ['refund', false],
+    ] as const) {
+      const [order_id, transaction_id] = [`cart-${randomUUID()}`, ref()];
+      const { data } = await sendMidtrans(service.url, { order_id, transaction_id, transaction_status: status });
+      expect(data.outcome).toBe('unknown');
+      const kept = (await table.unknown(1, 1_000, null)).filter(({ paymentRef }) => paymentRef === transaction_id);
+      expect(kept).toMatchObject([{ kind: 'refunded', named: { order_id }, mayBeUnpaid }]);
+    }
   });
 
   it('takes each part of a refund for an event of its own', async () => {

@@ -76,7 +76,7 @@ function eventOf(it: z.infer<typeof notification>): PaymentEvent | null {
     kind,
     reservation: reservationIn({ reservation_id: it.custom_field1, order_id: it.order_id }),
     paymentRef: it.transaction_id,
-    ...(it.transaction_status === 'cancel' ? { mayBeUnpaid: true as const } : {}),
+    mayBeUnpaid: it.transaction_status === 'cancel',
     partial: it.transaction_status === 'partial_refund',
     money: moneyOf(kind === 'refunded' ? (it.refund_amount ?? it.gross_amount) : it.gross_amount, it.currency),
   };
