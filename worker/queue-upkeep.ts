@@ -5,6 +5,8 @@ import type { Core } from './core.js';
 import { SWEEP_RETRY_MAX_MS, type Sweeps } from './sweeps/sweeps.js';
 
 const EVERY_MS = 1_000;
+/** Every which time also the queues themselves are checked. */
+const CHECK_TURNS = 4;
 /** A job that waits longer than its pause by this has been delayed by a clock that jumped. */
 const LATE_MS = 1_000;
 const STOP_LIMIT_MS = 1_000;
@@ -16,7 +18,7 @@ const FULL_FOR_MS = 3_000;
 export type UpkeepDeps = { sweeps: Sweeps; onFailed: (queue: string, error: unknown) => void };
 
 /**
- * Puts the queues right every second, in every worker: adds the jobs of sweeps that are missing, and repairs what an
+ * Puts the queues right, in every worker: adds the jobs of sweeps that are missing, every second, and repairs what an
  * operator or a clock has done (shared/queues/queue-upkeep.ts). While the queue of the sweeps cannot be used, it runs
  * sweeps without a job: all of them if Redis is too full for jobs, and `schedule` while the home shard is away, so that
  * campaigns of other shards still open. Running a sweep twice does no harm.
@@ -25,6 +27,7 @@ export type UpkeepDeps = { sweeps: Sweeps; onFailed: (queue: string, error: unkn
 export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): () => void {
   const { shards, queues, metrics, log, life } = core;
   let [fullUntil, stopped] = [Number.NEGATIVE_INFINITY, false];
+  let turn = 0;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
   const upkeep = new QueueUpkeep(
@@ -43,7 +46,9 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
     }
   };
   const run = async () => {
-    const inService = shards.all.filter(({ gate }) => gate.isOpen);
+    const isDue = turn % CHECK_TURNS === 0;
+    turn += 1;
+    const inService = shards.all.filter(({ gate }) => isDue && gate.isOpen);
     const checks = await Promise.allSettled(inService.map(({ index }) => upkeep.run(index)));
     for (const check of checks)
       if (check.status === 'rejected') log.warn({ reason: String(check.reason) }, 'the queues could not be checked');

@@ -45,7 +45,10 @@ export class AttemptRecorder {
   /** Attempts that were taken out of the ring and are not known to be written; the next write retries them. */
   #batch: TimedAttempt[] = [];
   #writing: Promise<void> | null = null;
+  /** Runs while attempts wait. */
   #timer: NodeJS.Timeout | undefined;
+  /** From `start` to `stop`. */
+  #running = false;
   #inTrouble = false;
   /** Rows by network. */
   readonly #rows: LocalQuota;
@@ -67,9 +70,8 @@ export class AttemptRecorder {
   }
 
   start(): void {
-    if (!this.options.enabled) return;
-    this.#timer = setInterval(() => this.#write(), this.options.everyMs);
-    this.#timer.unref();
+    this.#running = this.options.enabled;
+    this.#writeLater();
   }
 
   /**
@@ -91,6 +93,7 @@ export class AttemptRecorder {
     this.#ring[this.#next % capacity] = { attempt: bounded(attempt), atMs: nowMs() };
     this.#next += 1;
     if (this.#next - this.#first === batchRows) setImmediate(() => this.#write());
+    this.#writeLater();
     return true;
   }
 
@@ -102,7 +105,8 @@ export class AttemptRecorder {
 
   /** Writes the buffered attempts for at most `deadlineMs`; the rest is counted as dropped. */
   async stop(deadlineMs: number): Promise<void> {
-    clearInterval(this.#timer);
+    this.#running = false;
+    clearTimeout(this.#timer);
     const until = performance.now() + deadlineMs;
     while (this.waiting > 0 && performance.now() < until) {
       const cutOff = new AbortController();
@@ -114,6 +118,17 @@ export class AttemptRecorder {
     if (this.waiting > 0) this.options.onDropped(this.waiting, 'stopped');
     this.#first = this.#next;
     this.#batch = [];
+  }
+
+  #writeLater(): void {
+    if (!this.#running || this.waiting === 0 || this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#write().then(() => {
+        this.#timer = undefined;
+        this.#writeLater();
+      });
+    }, this.options.everyMs);
+    this.#timer.unref();
   }
 
   /** Concurrent calls share one run. */

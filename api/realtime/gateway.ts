@@ -81,6 +81,7 @@ export class Gateway {
   readonly #broadcaster: PositionBroadcaster;
   /** Spreads upgrades over turns of the event loop, because after a network outage all clients reconnect at once. */
   readonly #scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
+  /** They run while there are connections. */
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
   #accepted = 0;
@@ -135,28 +136,30 @@ export class Gateway {
       socket.on('error', () => socket.destroy());
       afterResponses(socket, () => upgrade(req, socket, head));
     });
-    const guarded = (work: () => Promise<void> | void) => () => {
-      Promise.resolve(work()).catch((error: unknown) =>
-        this.deps.log.warn({ err: error }, 'positions could not be sent'),
-      );
+  }
+
+  #startTimers(): void {
+    const send = () => {
+      this.#broadcaster
+        .broadcastNext()
+        .catch((error: unknown) => this.deps.log.warn({ err: error }, 'positions could not be sent'));
     };
     this.#timers = [
-      setInterval(
-        guarded(() => this.#broadcaster.broadcastNext()),
-        LIMITS.positionEveryMs / LIMITS.positionTurns,
-      ),
-      setInterval(
-        guarded(() => this.#ping()),
-        LIMITS.socketTickMs,
-      ),
+      setInterval(send, LIMITS.positionEveryMs / LIMITS.positionTurns),
+      setInterval(() => this.#ping(), LIMITS.socketTickMs),
     ];
     for (const timer of this.#timers) timer.unref();
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers = [];
   }
 
   /** Asks all clients to reconnect to another process, spread over time. */
   drain(): void {
     this.#draining = true;
-    for (const timer of this.#timers) clearInterval(timer);
+    this.#stopTimers();
     for (const connection of this.#connections) {
       connection.send({ type: 'reconnect', after_ms: randomInt(RECONNECT_SPREAD_MS) });
       connection.close('goingAway', 'restarting');
@@ -187,6 +190,7 @@ export class Gateway {
       return;
     }
     this.#connections.add(connection);
+    if (this.#connections.size === 1) this.#startTimers();
     this.deps.metrics.sockets.set(this.#connections.size);
     const late = setTimeout(() => {
       if (connection.user === null) connection.close('notSubscribedInTime', 'no ticket was sent');
@@ -313,6 +317,7 @@ export class Gateway {
 
   #forget(connection: Connection): void {
     this.#connections.delete(connection);
+    if (this.#connections.size === 0) this.#stopTimers();
     this.deps.metrics.sockets.set(this.#connections.size);
     this.#subscriptions.remove(connection);
   }

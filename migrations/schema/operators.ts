@@ -117,6 +117,7 @@ export const OPERATORS = `
   create index audit_log_by_ban on audit_log ((coalesce(after, before) ->> 'subject'))
     where coalesce(after, before) ->> 'kind' = 'user';
   create index audit_log_by_campaign on audit_log (campaign_id, audit_id);
+  create index audit_log_by_restock on audit_log (request_id) where action = 'campaign.restock';
   create index audit_log_by_reservation on audit_log ((after ->> 'reservation_id')) where after \\? 'reservation_id';
   create index audit_log_by_user on audit_log ((after ->> 'user_id'), audit_id) where after \\? 'user_id';
   create function audit_log_is_append_only() returns trigger language plpgsql as $$

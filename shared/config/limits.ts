@@ -200,7 +200,7 @@ export const LIMITS = {
   /** Events waiting in memory to be published, some megabytes. Further ones are read from the outbox. */
   eventsWaiting: 10_000,
   /** How often the outbox is read without a notification of a commit. Due retries of webhooks are found then. */
-  publishEveryMs: 1_000,
+  publishEveryMs: 2_000,
   /** Events kept in the stream for readers that were away, about 80 MB. Older ones are in the outbox. */
   eventStreamLength: 100_000,
   /** How far back events can be replayed. A reader that was away longer needs the redemptions, not their events. */
@@ -309,7 +309,7 @@ export const LIMITS = {
    * How often unfinished jobs are looked for in Postgres. A job that is idle longer than any chunk takes has lost its
    * worker.
    */
-  codeLeftEveryMs: 2_000,
+  codeLeftEveryMs: 5_000,
   codeLeftIdleMs: 8_000,
   /** Codes in one Redis message (60 KiB), and in one page read by a filter: 1 ms of an event loop. */
   codeAnnounceCodes: 4_000,

@@ -127,19 +127,11 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   const redemptionChanges = new Map<string, RedemptionChange>();
   const newTickets = new Map<string, NewTicket>();
   const ticketChanges = new Map<string, TicketChange>();
-  const revokedPlaces: RevokedPlace[] = [];
-  const statuses = new Map<number, CampaignStatus>();
-  const begun = new Map<number, number>();
-  const added = new Map<number, number>();
-  const closedLines: Projection['closedLines'] = new Map();
-  const addedTo: Projection['addedTo'] = [];
-  const sealed: Projection['sealed'] = [];
-  const movedOut: StockTransfer[] = [];
-  const movedIn: StockTransfer[] = [];
-  const answers: IdempotencyRow[] = [];
-  const furtherPayments: FurtherPayment[] = [];
-  const audit: AuditRow[] = [];
-  const history: HistoryRow[] = [];
+  const rest: Omit<Projection, 'newRedemptions' | 'redemptionChanges' | 'newTickets' | 'ticketChanges'> = {
+    ...{ revokedPlaces: [], answers: [], furtherPayments: [], audit: [], history: [] },
+    ...{ statuses: new Map(), begun: new Map(), added: new Map(), closedLines: new Map() },
+    ...{ addedTo: [], sealed: [], movedOut: [], movedIn: [] },
+  };
 
   const changeOf = ({ no, reservation }: { no: number; reservation: string }): RedemptionChange => {
     const existing = newRedemptions.get(reservation) ?? redemptionChanges.get(reservation);
@@ -152,7 +144,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     const { journalId, no, reservation, kind, atMs, by = '' } = entry;
     // Of an expiry the kind says it all.
     const reason = 'reason' in entry && entry.kind !== 'expired' ? entry.reason : '';
-    history.push({ journalId, no, reservation, kind, atMs, by, reason, detail });
+    rest.history.push({ journalId, no, reservation, kind, atMs, by, reason, detail });
   };
   const reduce = (entry: EntryOf<'reduced'>): void => {
     const { qty, released, refunded, burned, atMs } = entry;
@@ -185,10 +177,10 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
       case 'left':
         Object.assign(ticketOf(entry.no, entry.lineNo), { status: entry.ending, endedMs: entry.atMs });
         if (entry.reason === 'absent' || entry.reason === 'unservable')
-          revokedPlaces.push({ no: entry.no, lineNo: entry.lineNo });
+          rest.revokedPlaces.push({ no: entry.no, lineNo: entry.lineNo });
         break;
       case 'line_closed':
-        closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs, bucket: entry.bucket ?? 0 });
+        rest.closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs, bucket: entry.bucket ?? 0 });
         break;
       case 'redeemed':
         Object.assign(changeOf(entry), {
@@ -212,7 +204,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         keep(entry, { qty_before: entry.before, qty: entry.qty, ending: entry.ending });
         break;
       case 'paid_again':
-        furtherPayments.push({
+        rest.furtherPayments.push({
           no: entry.no,
           reservation: entry.reservation,
           payment: entry.payment,
@@ -240,16 +232,16 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         break;
       case 'status':
         if (entry.status === 'closed')
-          closedLines.set(entry.no, {
+          rest.closedLines.set(entry.no, {
             upTo: Number.MAX_SAFE_INTEGER,
             atMs: entry.atMs,
             bucket: entry.bucket ?? 0,
           });
         // Each bucket has its status in Redis; bucket 0 speaks for the campaign.
         if (entry.bucket !== undefined) break;
-        statuses.set(entry.no, entry.status);
-        if (entry.action === 'open') begun.set(entry.no, entry.atMs);
-        audit.push({
+        rest.statuses.set(entry.no, entry.status);
+        if (entry.action === 'open') rest.begun.set(entry.no, entry.atMs);
+        rest.audit.push({
           atMs: entry.atMs,
           actor: entry.actor,
           action: `campaign.${entry.action}`,
@@ -260,9 +252,9 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         });
         break;
       case 'restocked':
-        added.set(entry.no, (added.get(entry.no) ?? 0) + entry.delta);
-        addedTo.push({ no: entry.no, bucket: entry.bucket ?? 0, units: entry.delta });
-        audit.push({
+        rest.added.set(entry.no, (rest.added.get(entry.no) ?? 0) + entry.delta);
+        rest.addedTo.push({ no: entry.no, bucket: entry.bucket ?? 0, units: entry.delta });
+        rest.audit.push({
           atMs: entry.atMs,
           actor: entry.actor,
           action: 'campaign.restock',
@@ -273,16 +265,16 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         });
         break;
       case 'sealed':
-        sealed.push({ no: entry.no, bucket: entry.bucket ?? 0, atMs: entry.atMs });
+        rest.sealed.push({ no: entry.no, bucket: entry.bucket ?? 0, atMs: entry.atMs });
         break;
       case 'moved_out':
-        movedOut.push(transferOf(entry, entry.bucket ?? 0, entry.to, entry.codes));
+        rest.movedOut.push(transferOf(entry, entry.bucket ?? 0, entry.to, entry.codes));
         break;
       case 'moved_in':
-        movedIn.push(transferOf(entry, entry.from, entry.bucket ?? 0, []));
+        rest.movedIn.push(transferOf(entry, entry.from, entry.bucket ?? 0, []));
         break;
       case 'answered':
-        answers.push({ no: entry.no, key: entry.key, answer: entry.answer, atMs: entry.atMs });
+        rest.answers.push({ no: entry.no, key: entry.key, answer: entry.answer, atMs: entry.atMs });
         break;
       default:
         entry satisfies never;
@@ -293,19 +285,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     redemptionChanges: [...redemptionChanges.values()],
     newTickets: [...newTickets.values()],
     ticketChanges: [...ticketChanges.values()],
-    revokedPlaces,
-    statuses,
-    begun,
-    added,
-    addedTo,
-    sealed,
-    movedOut,
-    movedIn,
-    closedLines,
-    answers,
-    furtherPayments,
-    audit,
-    history,
+    ...rest,
   };
 }
 

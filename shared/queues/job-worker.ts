@@ -15,7 +15,7 @@ const REST_MS = 1_000;
 type Locks = { lockMs: number; renewMs: number; checkMs: number };
 /** No lock and no mark of the check lives longer. */
 export const LOCK_MS = 4_000;
-const LOCKS: Locks = { lockMs: LOCK_MS, renewMs: 2_000, checkMs: 2_000 };
+const LOCKS: Locks = { lockMs: LOCK_MS, renewMs: 2_000, checkMs: LOCK_MS };
 const LOCKS_OF: Partial<Record<QueueName, Locks>> = {
   persist: { lockMs: 1_500, renewMs: 1_000, checkMs: 1_000 },
   expire: { lockMs: 1_500, renewMs: 1_000, checkMs: 1_000 },

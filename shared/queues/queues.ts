@@ -28,6 +28,8 @@ const KEPT: Partial<Record<QueueName, number>> = { persist: 20, expire: 20 };
 export const FAILED_KEPT = 20;
 /** For how many works the job is remembered. */
 const JOBS_KNOWN = 10_000;
+/** The jobs of sweeps are checked so many times more rarely than others: each second it is known that they exist. */
+const SWEEPS_CHECKS = 4;
 /** How long the number of jobs of a queue counts as known. */
 const COUNT_FRESH_MS = 1_000;
 
@@ -86,13 +88,13 @@ export class JobQueues {
 
   /**
    * Adds the jobs of sweeps that are missing. Workers call it every second, so one command finds out that none is.
-   * Every `checkJobEveryMs` all are added, which also finds a job that is in no list any more.
+   * Each fourth `checkJobEveryMs` all are added, which also finds a job that is in no list any more.
    * @throws EngineUnavailable
    */
   async addMissing(sweeps: readonly SweepName[]): Promise<void> {
     const { queue, redis } = this.#of('sweeps', 0);
     const now = performance.now();
-    if (now - this.#sweepsAddedAt < this.limits.checkJobEveryMs) {
+    if (now - this.#sweepsAddedAt < SWEEPS_CHECKS * this.limits.checkJobEveryMs) {
       const jobs = sweeps.map((sweep) => queue.toKey(sweep));
       const found = await redis.exists(...jobs).catch((error: unknown) => {
         throw EngineUnavailable.from('redis', error);

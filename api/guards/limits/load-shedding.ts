@@ -11,7 +11,7 @@ export type LoadShedderLimits = {
 /** How often the lag is read. One long turn of the event loop is no overload; a second of long turns is. */
 const LOOK_EVERY_MS = 1_000;
 /** How often the lag is sampled. Each sample wakes the process; at 10 ms, sampling took half the CPU of an idle API. */
-const SAMPLE_EVERY_MS = 50;
+const SAMPLE_EVERY_MS = 100;
 
 /**
  * Accepts as many checkouts as this process can serve in time and rejects the rest before their bodies are read.
