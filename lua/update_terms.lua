@@ -4,7 +4,7 @@
 -- KEYS campaign, epoch
 -- ARGV
 --   version:int          of the terms
---   terms starts_at:int details    as for load_campaign
+--   terms starts_at details    as for load_campaign
 --   per_user_limit:int velocity    in `terms` too
 -- REPLY
 --   amended
@@ -24,8 +24,9 @@ if c.status ~= 'draft' and per_user_limit < c.per_user_limit then return { 'refu
 -- An opening that is moved to now, and users who are counted from now on: there is nothing usual yet
 -- (includes/velocity.lua).
 local now = now_ms()
-local is_moved = c.starts_at > now and starts_at <= now
+local now_text = string.format('%d', now)
+local is_moved = c.starts_at > now and tonumber(starts_at) <= now
 local is_watched = velocity ~= 'off' and c.velocity == 'off'
-if is_moved or is_watched then redis.call('HSET', campaign_key, 'counted_since', string.format('%d', now)) end
-redis.call('HSET', campaign_key, 'terms', terms, 'starts_at', string.format('%d', starts_at), 'details', details)
+if is_moved or is_watched then redis.call('HSET', campaign_key, 'counted_since', now_text) end
+redis.call('HSET', campaign_key, 'terms', terms, 'starts_at', starts_at, 'details', details)
 return { 'amended' }

@@ -1,7 +1,7 @@
 -- The state of a campaign: its terms and counters, read with one command and saved with one.
 
--- The terms (shared/domain/terms.ts) are stored packed in one field, because reading each from a field of its own costs a
--- search in the hash. `starts_at` is not among them: it changes when a sale is opened early.
+-- The terms (shared/domain/terms.ts) are stored packed in one field, because reading each from a field of its own costs
+-- a search in the hash. `starts_at` is not among them: it changes when a sale is opened early.
 --   stacking      how a reservation combines with others on an order (includes/orders.lua)
 -- The field `spent` is 0, or 1 when no unit can be obtained any more. A bucket (docs/buckets.md) has its stage there,
 -- so that no script reads one more field: open; sealed: its units go to the line only; spent: sealed, and as 1.

@@ -36,7 +36,7 @@ export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 export const updateTermsScript = defineScript({
   name: 'update_terms',
   keys: ['campaign', 'epoch'],
-  args: ['version:int', 'terms', 'starts_at:int', 'details', 'per_user_limit:int', 'velocity'],
+  args: ['version:int', 'terms', 'starts_at', 'details', 'per_user_limit:int', 'velocity'],
   replies: {
     amended: () => ({}),
     known: (f) => ({ version: count(f, 0) }),
