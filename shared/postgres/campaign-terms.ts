@@ -66,11 +66,6 @@ export class CampaignTermsTable {
   }
 
   /** @returns null when there is no such version. @throws EngineUnavailable */
-  async byVersion(campaign: CampaignId, version: number): Promise<TermsVersion | null> {
-    return this.#one('t.campaign_id = $1 and t.version = $2', [campaign, version]);
-  }
-
-  /** Does the same by the product id, which shoppers send. */
   async ofProduct(product: ProductId, version: number): Promise<TermsVersion | null> {
     return this.#one('c.product_id = $1 and t.version = $2', [product, version]);
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { TermsCache, type TermsCacheOptions } from '../../api/claim/terms-cache.js';
 import { matchesAudience, NOBODY } from '../../shared/domain/audience.js';
-import type { CampaignId, ProductId } from '../../shared/domain/ids.js';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { CampaignTermsTable } from '../../shared/postgres/campaign-terms.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -68,7 +68,7 @@ test('a new campaign has its first version, complete', async () => {
     branding: null,
   };
   expect(await terms.current(campaign.productId)).toEqual(expected);
-  expect(await terms.byVersion(campaign.id, 1)).toEqual(expected);
+  expect(await terms.ofProduct(campaign.productId, 1)).toEqual(expected);
 });
 
 test('a campaign without rules is for all users and combines with all others', async () => {
@@ -86,7 +86,7 @@ test('a campaign without rules is for all users and combines with all others', a
 test('a change makes a version and leaves the ones before it as they were', async () => {
   const first = await create({ discount: { kind: 'percent', percent: 10 } });
   const second = await amend(first, { discount: { kind: 'percent', percent: 20 } });
-  expect((await terms.byVersion(first.id, 1))?.discount).toEqual({ kind: 'percent', percent: 10 });
+  expect((await terms.ofProduct(first.productId, 1))?.discount).toEqual({ kind: 'percent', percent: 10 });
   expect(await terms.current(first.productId)).toMatchObject({
     version: 2,
     discount: { kind: 'percent', percent: 20 },
@@ -302,6 +302,6 @@ describe('what a process remembers', () => {
 test('what does not exist is null', async () => {
   const campaign = await create();
   expect(await terms.current('no-such-product' as ProductId)).toBeNull();
-  expect(await terms.byVersion(campaign.id, 2)).toBeNull();
-  expect(await terms.byVersion('01890a5d-ac96-774b-bcce-b302099a8057' as CampaignId, 1)).toBeNull();
+  expect(await terms.ofProduct(campaign.productId, 2)).toBeNull();
+  expect(await terms.ofProduct('no-such-product' as ProductId, 1)).toBeNull();
 });

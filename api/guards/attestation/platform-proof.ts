@@ -22,11 +22,6 @@ export type PlatformDeps = {
 export class PlatformAttestation {
   constructor(readonly deps: PlatformDeps) {}
 
-  /** Whether at least one platform is configured. */
-  get isSetUp(): boolean {
-    return this.#platforms.length > 0;
-  }
-
   get #platforms(): PlatformProof['kind'][] {
     const { appAttest, playIntegrity } = this.deps;
     return [...(appAttest ? (['app_attest'] as const) : []), ...(playIntegrity ? (['play_integrity'] as const) : [])];
