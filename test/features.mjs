@@ -108,6 +108,7 @@ export const FEATURES = {
   Dockerfile: ['e2e/image'],
   'README.md': ['e2e/documents'],
   'docs/': ['e2e/documents', 'generators/docs-site.long'],
+  'docs/planning.md': ['e2e/documents', 'loadtest/plan', 'generators/docs-site.long'],
   'docs-site/': ['generators/docs-site.long'],
   'loadtest/': ['loadtest/command', 'loadtest/verdict'],
   'loadtest/artillery/': ['loadtest/artillery-files'],

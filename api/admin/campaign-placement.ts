@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { shardOfProduct } from '../../shared/domain/shards.js';
+import { shardOfNewCampaign, shardOfProduct } from '../../shared/domain/shards.js';
 import type { Stacking } from '../../shared/domain/stacking.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -62,11 +62,10 @@ export class CampaignPlacement {
       const shard = row.shard ?? shardOfProduct(row.product_id, map.count);
       counts[shard] = (counts[shard] ?? 0) + 1;
     }
-    const share = Math.ceil((rows.length + 1) / map.count);
     const usual = shardOfProduct(product, map.count);
-    if ((counts[usual] ?? 0) < share)
-      return { shard: usual, version: await raiseMapVersion(client), mustBeKnown: isExclusive(rules) };
-    return move(counts.indexOf(Math.min(...counts)));
+    const shard = shardOfNewCampaign(usual, counts);
+    if (shard === usual) return { shard, version: await raiseMapVersion(client), mustBeKnown: isExclusive(rules) };
+    return move(shard);
   }
 
   /**

@@ -51,6 +51,17 @@ export function shardOfProduct(product: ProductId, count: ShardCount): number {
 }
 
 /**
+ * The shard of a new campaign: that of its product, or the one with the fewest live campaigns if that one has its share
+ * of them already. `npm run plan` counts with the most that a shard can have.
+ * @param usual the shard of its product
+ * @param live campaigns in each shard, without the new one
+ */
+export function shardOfNewCampaign(usual: number, live: readonly number[]): number {
+  const share = Math.ceil((live.reduce((sum, campaigns) => sum + campaigns, 0) + 1) / live.length);
+  return Number(live[usual]) < share ? usual : live.indexOf(Math.min(...live));
+}
+
+/**
  * FNV-1a with 32 bits, and the finalizer of MurmurHash3, because the leading bits of FNV-1a hardly depend on the last
  * characters of a text.
  * @param text usually ASCII: each character counts by its UTF-16 code
