@@ -13,7 +13,7 @@ import {
 import { open } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { Transform } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { to as copyTo } from 'pg-copy-streams';
@@ -21,26 +21,31 @@ import { FORMAT, foreignFormat } from '../../shared/domain/format.js';
 import { Refused } from '../../shared/errors/faults.js';
 import { readFormat } from '../../shared/postgres/format.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import type { CommandShards } from '../command-shards.js';
 import { MANIFEST, type Manifest } from './manifest.js';
 import { quoted, readSequences, readTables, type Table } from './tables.js';
+import { RECOVERED_COLUMNS, unpersistedRows } from './unpersisted-rows.js';
 
 export type WrittenTable = Manifest['tables'][number];
 type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
 
 /**
- * Writes all tables as they are at one moment into a new or empty folder. The service goes on meanwhile. An unfinished
- * backup is in a folder in it (`.partial`), which the next one removes.
+ * Writes all tables as they are at one moment into a new or empty folder, and before them the journal entries that
+ * Postgres lacks. So everything that was promised before the call is in the backup, whether or not a worker runs. The
+ * service goes on meanwhile. An unfinished backup is in a folder in it (`.partial`), which the next one removes.
+ * @param shards null = without the journals of Redis
  * @param report called after each table
  * @throws Refused when the folder has files already, another backup writes it, or the database has no schema
  */
 export async function writeBackup(
   database: Database,
+  shards: CommandShards | null,
   folder: string,
   serviceVersion: string,
   report: (table: WrittenTable) => void,
 ): Promise<Manifest> {
   return database.withClient((client) =>
-    writeFiles(client, folder, serviceVersion, report).catch((error) => {
+    writeFiles(client, shards, folder, serviceVersion, report).catch((error) => {
       throw FILE_ERRORS.test(error.code) ? new Error(error.message, { cause: error }) : error;
     }),
   );
@@ -53,34 +58,35 @@ const FILE_ERRORS = /^E(ACCES|BUSY|DQUOT|EXIST|FBIG|IO|ISDIR|MFILE|NOENT|NOSPC|N
 
 async function writeFiles(
   client: Client,
+  shards: CommandShards | null,
   folder: string,
   serviceVersion: string,
   report: (table: WrittenTable) => void,
 ): Promise<Manifest> {
   // Waits for a restore that runs. What it has emptied would be empty for a transaction that began before its end.
-  await readFormat(client);
+  await requireOwnFormat(client);
+  await client.query(WITHOUT_LIMITS);
+  const draft = await prepareFolder(client, folder);
+  const tables: WrittenTable[] = [];
+  // Before the tables: an entry that a worker persists meanwhile is in both, and a restore applies it once.
+  if (shards !== null) tables.push(await writeEntries(shards, draft));
   // Behind a pooler the transaction has begun with a query, after which its isolation cannot change.
   await client.query('commit; begin transaction isolation level repeatable read, read only');
-  await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
-  const format = await readFormat(client);
-  if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
-  if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
+  await client.query(WITHOUT_LIMITS);
+  await requireOwnFormat(client);
   await requireAlone(client, folder);
-  const draft = join(folder, PARTIAL);
-  if (existsSync(folder) && readdirSync(folder).some((name) => name !== PARTIAL))
-    throw new Refused(`${folder} is not empty`);
-  rmSync(draft, { recursive: true, force: true });
-  // Rows have names, addresses and codes of people.
-  mkdirSync(draft, { mode: 0o700, recursive: true });
   const { rows: cursors } = await client.query<{ shard: number; last_id: string }>(
     'select shard, last_id from journal_cursor',
   );
-  const tables: WrittenTable[] = [];
   for (const table of await readTables(client)) {
     const written = await writeTable(client, table, draft);
     tables.push(written);
     report(written);
   }
+  // A restore fills the table from both files.
+  const [entries] = shards === null ? [] : tables.splice(0, 1);
+  if (entries) tables.push(entries);
+  if (entries) report({ ...entries, name: 'journal of Redis' });
   const manifest: Manifest = {
     format: FORMAT,
     created_at: new Date().toISOString(),
@@ -98,6 +104,27 @@ async function writeFiles(
   for (const name of names) renameSync(join(draft, name), join(folder, name));
   rmdirSync(draft);
   return manifest;
+}
+
+const WITHOUT_LIMITS = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
+
+/** @throws Refused */
+async function requireOwnFormat(client: Client): Promise<void> {
+  const format = await readFormat(client);
+  if (format === null) throw new Refused('the database has no schema yet: run npm run migrate');
+  if (format !== FORMAT) throw new Refused(foreignFormat('Postgres', format));
+}
+
+/** Makes an empty folder for the files until they are whole. @returns its path @throws Refused */
+async function prepareFolder(client: Client, folder: string): Promise<string> {
+  await requireAlone(client, folder);
+  const draft = join(folder, PARTIAL);
+  if (existsSync(folder) && readdirSync(folder).some((name) => name !== PARTIAL))
+    throw new Refused(`${folder} is not empty`);
+  rmSync(draft, { recursive: true, force: true });
+  // Rows have names, addresses and codes of people.
+  mkdirSync(draft, { mode: 0o700, recursive: true });
+  return draft;
 }
 
 /** @throws Refused when another program has written to the folder meanwhile */
@@ -123,6 +150,25 @@ async function writeTable(client: Client, { name, columns }: Table, folder: stri
   // A partitioned table can only be read by a query.
   const query = `select ${columns.map(quoted).join(', ')} from ${quoted(name)}`;
   const rows = client.query(copyTo(`copy (${query}) to stdout`));
+  const written = await writeFile(rows, join(folder, file));
+  return { name, columns: [...columns], file, rows: rows.rowCount ?? 0, ...written };
+}
+
+/** Writes the journal entries that Postgres lacks as rows of `recovered_entries`, which a new history applies. */
+async function writeEntries(shards: CommandShards, folder: string): Promise<WrittenTable> {
+  const file = 'journal.copy.gz';
+  let rows = 0;
+  async function* lines(): AsyncGenerator<string> {
+    for await (const line of unpersistedRows(shards)) {
+      rows += 1;
+      yield line;
+    }
+  }
+  const written = await writeFile(Readable.from(lines()), join(folder, file));
+  return { name: 'recovered_entries', columns: [...RECOVERED_COLUMNS], file, rows, ...written };
+}
+
+async function writeFile(rows: Readable, path: string): Promise<Pick<WrittenTable, 'bytes' | 'sha256'>> {
   const hash = createHash('sha256');
   let bytes = 0;
   const measure = new Transform({
@@ -133,8 +179,8 @@ async function writeTable(client: Client, { name, columns }: Table, folder: stri
     },
   });
   const zip = createGzip({ level: constants.Z_BEST_SPEED });
-  await pipeline(rows, zip, measure, createWriteStream(join(folder, file), { mode: 0o600 }));
-  return { name, columns: [...columns], file, rows: rows.rowCount ?? 0, bytes, sha256: hash.digest('hex') };
+  await pipeline(rows, zip, measure, createWriteStream(path, { mode: 0o600 }));
+  return { bytes, sha256: hash.digest('hex') };
 }
 
 /** Waits until the files are on disk, so that a backup with its final name survives a loss of power. */

@@ -9,11 +9,11 @@ import { expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
-import { Operator, send } from '../harness/clients.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
 import { createTestDatabase, startTestServer } from '../harness/engines.js';
 import { runProgram } from '../harness/programs.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
-import { startService } from '../harness/service.js';
+import { startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -293,6 +293,51 @@ test('a folder into which another program writes meanwhile gets no backup', asyn
 test('an error of a file is not reported as one of Postgres', async () => {
   const { status, stderr } = await run('backup', ['/dev/null/backup']);
   expect([status, stderr]).toEqual([2, expect.stringMatching(/^no backup was written: ENOTDIR/)]);
+});
+
+test('a backup has what no worker has written to Postgres', async () => {
+  const product = await operator.openCampaign({ total_limit: 4, hold_seconds: 900 });
+  await sell(product, 1);
+  await allPersisted(product);
+  await service.worker.kill();
+  const bought = await checkoutInTurn(gatherShoppers(service.url, product, 3));
+  const ids = bought.map(({ data }) => String(data.reservation_id));
+  expect((await new PaymentService(service.url).confirm(String(ids[0]), 'paid')).status).toBe(200);
+  const backup = join(folder, 'unwritten');
+  const written = await run('backup', [backup]);
+  expect([written.status, written.stdout]).toEqual([0, expect.stringMatching(/ {3}4 rows .* journal of Redis\n/)]);
+
+  const [target, redis] = [await createTestDatabase(null), await startTestServer()];
+  const env = { ...service.env, DATABASE_URL: target.url, REDIS_URL: redis.url };
+  expect((await run('restore', [backup], env)).status).toBe(0);
+  const worker = await startWorkerProcess(env);
+  const { process: api, url } = await startApiProcess(env);
+  const payments = new PaymentService(url);
+  expect((await payments.confirm(String(ids[1]), 'later')).status).toBe(200);
+  expect((await payments.confirm(String(ids[0]), 'paid')).status).toBe(200);
+  expect(await new Operator(url).stats(product)).toMatchObject({ free: 0, held: 2, redeemed: 2 });
+  const whole = { confirmed: 4, persisted: 4, lost: 0, duplicated: 0, over_cap: 0, drift: 0 };
+  await until('all is in Postgres', async () => (await new Operator(url).stats(product)).journal_backlog === 0);
+  expect((await ledger(env, product)).verdict).toMatchObject(whole);
+  await Promise.all([api.stop(), worker.stop()]);
+
+  // Redis has it, too, so that nothing is applied twice.
+  const kept = await run('restore', [backup, '--replace', '--redis', 'keep']);
+  expect([kept.status, kept.stderr]).toEqual([0, '']);
+  const again = await startWorkerProcess(service.env);
+  await allPersisted(product);
+  expect((await ledger(service.env, product)).verdict).toMatchObject(whole);
+  await again.stop();
+});
+
+test('without Redis a backup is refused, unless it is one of Postgres alone', async () => {
+  const env = { ...service.env, REDIS_URL: 'redis://127.0.0.1:9/0' };
+  const refused = await run('backup', [join(folder, 'alone')], env);
+  expect([refused.status, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/Redis cannot be reached.*--postgres-only/),
+  ]);
+  expect((await run('backup', [join(folder, 'alone'), '--postgres-only'], env)).status).toBe(0);
 });
 
 test('the commands explain themselves', async () => {
