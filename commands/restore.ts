@@ -18,7 +18,7 @@ const USAGE = `usage: npm run restore -- <folder> [--replace] [--redis keep|disc
 Restores Postgres from a folder of \`npm run backup\`, in one transaction: an interrupted restore has changed nothing
 and can be repeated. The files are compared with their checksums first. An empty database gets its schema.
 
-  --replace         the database has campaigns: delete all of its rows first
+  --replace         the database is not empty: delete all of its rows first
   --redis keep      take what the backup lacks from Redis, which has the sale up to now (reconcile -- --after-restore)
   --redis discard   empty this Redis database; all since the backup is lost, and a worker fills Redis from Postgres
 
@@ -87,12 +87,10 @@ async function prepareSchema(
     return;
   }
   await requireFormat(database);
-  const { campaigns, reservations } = await readContents(database);
-  if (campaigns > 0 && !replace) {
-    throw new Refused(
-      `the database has ${campaigns} campaigns and ${reservations} reservations; --replace deletes them first`,
-    );
-  }
+  const found = Object.entries(await readContents(database)).filter(([, count]) => count > 0);
+  if (found.length === 0 || replace) return;
+  const what = found.map(([name, count]) => `${name}: ${count}`).join(', ');
+  throw new Refused(`the database is not empty (${what}); --replace deletes all of its rows first`);
 }
 
 /** Makes Redis and Postgres agree, and prints the verdict of the ledger. @returns the exit code */

@@ -16,13 +16,14 @@ const IN_USE = ['40P01', '55P03'];
 
 type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
 
-/** How many campaigns and reservations a database has; null when it has no schema. */
-export type Contents = { campaigns: number; reservations: number };
+/** What a database has. */
+export type Contents = { campaigns: number; reservations: number; keys: number; bans: number };
 
 export async function readContents(database: Queryable): Promise<Contents> {
   const { rows } = await database.query<Contents>(
     `select (select count(*)::int from campaigns) as campaigns,
-       (select count(*)::int from redemptions) as reservations`,
+       (select count(*)::int from redemptions) as reservations, (select count(*)::int from api_keys) as keys,
+       (select count(*)::int from bans) as bans`,
   );
   return rows[0] as Contents;
 }

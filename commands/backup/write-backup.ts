@@ -53,6 +53,7 @@ export async function writeBackup(
 
 /** The folder of an unfinished backup, in that of the backup. */
 const PARTIAL = '.partial';
+const TABLE_FILE = '.copy.gz';
 /** Codes of errors of files, which the pool would take for errors of its connection. */
 const FILE_ERRORS = /^E(ACCES|BUSY|DQUOT|EXIST|FBIG|IO|ISDIR|MFILE|NOENT|NOSPC|NOTDIR|PERM|ROFS)$/;
 
@@ -119,8 +120,11 @@ async function requireOwnFormat(client: Client): Promise<void> {
 async function prepareFolder(client: Client, folder: string): Promise<string> {
   await requireAlone(client, folder);
   const draft = join(folder, PARTIAL);
-  if (existsSync(folder) && readdirSync(folder).some((name) => name !== PARTIAL))
-    throw new Refused(`${folder} is not empty`);
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name !== PARTIAL) : [];
+  // A backup that was killed while its files left the folder of unfinished ones.
+  const isInterrupted = existsSync(draft) && names.every((name) => name.endsWith(TABLE_FILE));
+  if (names.length > 0 && !isInterrupted) throw new Refused(`${folder} is not empty`);
+  for (const name of names) rmSync(join(folder, name));
   rmSync(draft, { recursive: true, force: true });
   // Rows have names, addresses and codes of people.
   mkdirSync(draft, { mode: 0o700, recursive: true });
@@ -146,7 +150,7 @@ async function requireAlone(client: Client, folder: string): Promise<void> {
 }
 
 async function writeTable(client: Client, { name, columns }: Table, folder: string): Promise<WrittenTable> {
-  const file = `${name}.copy.gz`;
+  const file = `${name}${TABLE_FILE}`;
   // A partitioned table can only be read by a query.
   const query = `select ${columns.map(quoted).join(', ')} from ${quoted(name)}`;
   const rows = client.query(copyTo(`copy (${query}) to stdout`));
@@ -156,7 +160,7 @@ async function writeTable(client: Client, { name, columns }: Table, folder: stri
 
 /** Writes the journal entries that Postgres lacks as rows of `recovered_entries`, which a new history applies. */
 async function writeEntries(shards: CommandShards, folder: string): Promise<WrittenTable> {
-  const file = 'journal.copy.gz';
+  const file = `journal${TABLE_FILE}`;
   let rows = 0;
   async function* lines(): AsyncGenerator<string> {
     for await (const line of unpersistedRows(shards)) {

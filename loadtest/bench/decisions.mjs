@@ -170,6 +170,7 @@ function campaign(no, productId) {
     totalLimit: 10_000_000,
     status: 'open',
     termsVersion: 1,
+    rules: {},
     startsAt: new Date(now.getTime() - 60_000),
     endsAt: null,
     timeZone: 'UTC',

@@ -443,6 +443,8 @@ export const LIMITS = {
   returnsPerLogin: 3,
   /** How often each API process reads the created keys, about 0.5 ms: how long a revoked key can still be used. */
   apiKeysEveryMs: 1_000,
+  /** How long the keys of the last read stay in force while Postgres is away. */
+  apiKeysKeptMs: 600_000,
   /** How often the use of a key is written. */
   apiKeyUseEveryMs: 60_000,
   /** Created keys in force, which every process has in its memory and reads again every second. */

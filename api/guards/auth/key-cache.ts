@@ -9,19 +9,22 @@ export type KeyCacheDeps = {
   table: Pick<ApiKeysTable, 'inForce' | 'markUsed'>;
   nowMs: () => number;
   log: Log;
-  limits: { apiKeysEveryMs: number; apiKeyUseEveryMs: number };
+  limits: { apiKeysEveryMs: number; apiKeysKeptMs: number; apiKeyUseEveryMs: number };
 };
 
 /**
  * The keys of the table `api_keys` in the memory of one process, so that a request needs no statement. The table is
  * read every `apiKeysEveryMs`, so a new or revoked key takes effect everywhere within about that time. Its size is
- * bounded where keys are created. While Postgres is away, the keys of the last read stay in force.
+ * bounded where keys are created. While Postgres is away, the keys of the last read stay in force for `apiKeysKeptMs`, so
+ * that a process that never reaches it again does not accept a revoked key for ever.
  */
 export class KeyCache {
   #byDigest: ReadonlyMap<string, CachedKey> | null = null;
   #byId: ReadonlyMap<string, CachedKey> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #isRefreshing = false;
+  /** When the keys in memory were read (monotonic, ms). */
+  #readAt = Number.NEGATIVE_INFINITY;
   #reads = 0;
   #applied = 0;
   /** When the use of a key was last written, milliseconds, and the keys whose use has to be written. */
@@ -40,9 +43,9 @@ export class KeyCache {
     clearInterval(this.#timer);
   }
 
-  /** Whether the table has been read at least once. */
+  /** Whether the table has been read lately enough. */
   get isLoaded(): boolean {
-    return this.#byDigest !== null;
+    return performance.now() - this.#readAt <= this.deps.limits.apiKeysKeptMs;
   }
 
   /**
@@ -69,18 +72,20 @@ export class KeyCache {
   async refresh(): Promise<void> {
     this.#reads += 1;
     const turn = this.#reads;
+    const askedAt = performance.now();
     const keys = (await this.deps.table.inForce()).map(({ id, name, role, digest, expiresAt }): CachedKey => {
       return { id, name, role, digest, expiresAtMs: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY };
     });
     if (turn < this.#applied) return;
     this.#applied = turn;
+    this.#readAt = askedAt;
     this.#byDigest = new Map(keys.map((key) => [key.digest.toString('base64'), key]));
     this.#byId = new Map(keys.map((key) => [key.id, key]));
     for (const id of this.#writtenMs.keys()) if (!this.#byId.has(id)) this.#writtenMs.delete(id);
   }
 
   #inForce(key: CachedKey | undefined): CachedKey | null {
-    return key !== undefined && key.expiresAtMs > this.deps.nowMs() ? key : null;
+    return key !== undefined && this.isLoaded && key.expiresAtMs > this.deps.nowMs() ? key : null;
   }
 
   async #tick(): Promise<void> {
