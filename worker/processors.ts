@@ -109,7 +109,7 @@ export function createSweeps(
 }
 
 /** Reads the campaigns once for all shards. */
-function createSchedule({ database, shards }: Core, { preheat }: Refilling): () => Promise<void> {
+function createSchedule({ database, sales, shards }: Core, { preheat }: Refilling): () => Promise<void> {
   const campaigns = new CampaignsTable(database);
   const copies = shards.all.map(({ commands }) => new SaleCopy(commands));
   return async () => {
@@ -121,6 +121,7 @@ function createSchedule({ database, shards }: Core, { preheat }: Refilling): () 
         copy: at(copies, index),
         ...{ sale, campaigns, live, isHere, log, limits: LIMITS },
         divided: () => [...shards.map.divided.keys()].filter(has),
+        homeOf: (product) => sales.of(product, FIRST_BUCKET),
         nowMs: clock.nowMs(),
         preheat: (one) => preheat(one, index),
       }),

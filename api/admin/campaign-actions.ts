@@ -7,6 +7,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { Acknowledgements } from '../claim/acknowledgement.js';
 
@@ -56,14 +57,28 @@ export class CampaignActions {
     return { ...(await this.find(idOrProduct)), status };
   }
 
-  /** @throws Problem 404, 409 */
+  /**
+   * Changes bucket 0 first, which has the status of the campaign. The other buckets follow it, here or, if this process
+   * dies or a bucket goes away meanwhile, by the schedule (worker/schedule/follow-home.ts). Until then they may sell
+   * their own units; a round promotes no user while a bucket is paused or closed.
+   * @throws Problem 404, 409
+   * @throws EngineUnavailable if a bucket is away; before the change of bucket 0 none is changed, after it all follow
+   */
   async change(product: ProductId, action: OperatorAction | 'publish', operator: Operator): Promise<CampaignStatus> {
     const { name, requestId } = operator;
-    const [home, ...others] = this.deps.sales.all(product).map(({ campaigns }) => campaigns);
+    const stores = this.deps.sales.all(product);
+    const [home, ...others] = stores.map(({ campaigns }) => campaigns);
     if (!home) throw notFound();
-    // Bucket 0 speaks for the campaign, so it is last: if another one cannot be changed, a repetition changes all.
-    const ofOthers = await Promise.all(others.map((one) => one.setStatus(product, action, name, requestId)));
+    if (others.length > 0) await this.#requireAll(product, stores);
     const outcome = await home.setStatus(product, action, name, requestId);
+    const isDone = outcome.kind === 'changed' || outcome.kind === 'unchanged';
+    const settled = await Promise.allSettled(
+      isDone ? others.map((one) => one.setStatus(product, action, name, requestId)) : [],
+    );
+    const ofOthers = settled.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
     // No bucket waits for the commit of another one, so that all serve the line again at about the same time.
     await Promise.all(
       [outcome, ...ofOthers].map((one, bucket) => one.kind === 'changed' && this.#acknowledge(product, one, bucket)),
@@ -83,6 +98,12 @@ export class CampaignActions {
       default:
         return assertNever(outcome);
     }
+  }
+
+  /** Reads every bucket of a divided campaign. @throws EngineUnavailable if one is away or not in Redis */
+  async #requireAll(product: ProductId, stores: readonly SaleStore[]): Promise<void> {
+    const [home, ...others] = await Promise.all(stores.map(({ reader }) => reader.stock(product)));
+    if (home && others.includes(null)) throw new EngineUnavailable('redis', `it lacks a bucket of ${product}`);
   }
 
   async restock(

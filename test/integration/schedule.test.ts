@@ -50,6 +50,7 @@ async function keep({
     live: await store.campaigns.live(),
     isHere,
     divided: () => [],
+    homeOf: () => through,
     log: store.log,
     nowMs: nowMs ?? (await sale.nowMs()),
     limits: { preheatMs: PREHEAT_MS },

@@ -6,6 +6,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { UpdateTermsOutcome } from '../../shared/sale/scripts/campaign.js';
+import { followHome } from './follow-home.js';
 
 export type Schedule = {
   sale: SaleStore;
@@ -21,6 +22,8 @@ export type Schedule = {
   limits: { preheatMs: number };
   /** Divided campaigns, open or closed, of which this shard has a bucket. */
   divided: () => Iterable<ProductId>;
+  /** The store of bucket 0 of a campaign. */
+  homeOf: (product: ProductId) => SaleStore;
   /** Loads a campaign into Redis, with all its data from Postgres. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
 };
@@ -30,7 +33,7 @@ export type Schedule = {
  * the first request finds it loaded, even if the API died between the writes to Postgres and Redis. Its newest terms
  * are copied from one to the other, and it is started and finished at its times. The scripts use the clock of Redis
  * and refuse a change that is early or already made, so a late, early or repeated run changes nothing. A bucket that
- * missed the end of its campaign is closed.
+ * missed a change of its campaign follows bucket 0.
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, log, nowMs, limits, preheat } = schedule;
@@ -51,18 +54,19 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),
   );
-  for (const product of schedule.divided())
-    if (!live.some(({ productId }) => productId === product)) await closeBucket(schedule, product);
-  for (const result of kept) if (result.status === 'rejected') throw result.reason;
+  // A bucket that is away does not hold up the others either.
+  const followed = await Promise.allSettled(Array.from(schedule.divided(), (product) => follow(schedule, product)));
+  for (const result of [...kept, ...followed]) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
- * Closes the bucket of a divided campaign that Postgres has as closed. Bucket 0 closes the campaign in Postgres, so a
- * bucket that was away at that moment is still open when it comes back.
+ * Lets a bucket follow bucket 0. While bucket 0 is away, the bucket of a campaign that Postgres has as closed is closed;
+ * the closing of bucket 0 closes the campaign in Postgres.
  */
-async function closeBucket({ sale, campaigns, log }: Schedule, product: ProductId): Promise<void> {
-  const stock = await sale.reader.stock(product);
-  if (!stock || stock.status === 'closed') return;
+async function follow({ sale, campaigns, homeOf, live, log }: Schedule, product: ProductId): Promise<void> {
+  const home = homeOf(product);
+  if (home === sale || (await followHome(sale, home, product, log)) !== 'unknown') return;
+  if (live.some(({ productId }) => productId === product)) return;
   // Postgres may lack the campaign, because it was set back.
   if ((await campaigns.find(product))?.status === 'closed') await apply(sale, product, 'close', log);
 }
