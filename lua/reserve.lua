@@ -84,7 +84,7 @@
 --   not_combinable reservations       these reservations on the same order exclude this one
 --   short | empty                     the bucket has too few units, others may have some; empty: there is no line
 --   draw line_no                      the caller must draw a line_no; given: the user waits with this one, and the
---                                     caller must pass the position only
+--                                     caller must pass its position and no line_no
 --   failed reason                     a record that it needs is malformed; other requests are not affected
 -- JOURNALS reserved, queued, answered, status (a pause, after the promises)
 
@@ -219,7 +219,8 @@ local function claim(batch, r, fingerprint, quota_left)
   local person = text and unpack_person(text) or batch.new_person
   local score = person.state == 'queued' and (batch.line[r.user] or redis.call('ZSCORE', batch.keys.line, r.user))
   -- A record that is `queued` without a place in the line means that the place was closed.
-  if score and c.bucket and not r.position then return { kind = 'draw', line_no = person.line_no } end
+  -- A position that was computed for a drawn number is not that of the place, which an earlier request got.
+  if score and c.bucket and (r.line_no or not r.position) then return { kind = 'draw', line_no = person.line_no } end
   if score then return keep_place(batch, r, fingerprint, quota_left, person, score) end
 
   local refusal = exclusion(batch, r)

@@ -242,8 +242,11 @@ export class DividedCampaign {
 
   /** @param meanwhile happens between the first decision of the user's bucket and what follows from it */
   async checkout(user: string, meanwhile: () => Promise<unknown> = async () => {}): Promise<ReserveOutcome> {
-    const input = this.claimOf(user);
-    const first = await this.storeOfUser(user).claims.reserve(input);
+    return this.claim(this.claimOf(user), meanwhile);
+  }
+
+  async claim(input: ReserveInput, meanwhile: () => Promise<unknown> = async () => {}): Promise<ReserveOutcome> {
+    const first = await this.storeOfUser(input.user).claims.reserve(input);
     await meanwhile();
     return this.#claims.decide(input, first);
   }

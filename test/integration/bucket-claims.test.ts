@@ -54,6 +54,18 @@ describe('a checkout of a waiting user', () => {
     expect((await campaign.waiting()).sort()).toEqual([first, first + 1]);
   });
 
+  it('gets one place and its position when it is sent twice at once under two keys', async () => {
+    const campaign = await sale.open(0, true);
+    const first = await joinFirst(campaign, 'ann');
+    const claims = [campaign.claimOf('bob'), campaign.claimOf('bob')];
+    const outcomes = await Promise.all(claims.map((claim) => campaign.claim(claim)));
+    expect(outcomes.map(({ kind }) => kind).sort()).toEqual(['queued', 'waiting']);
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ position: 2 });
+    expect(await campaign.waiting()).toHaveLength(2);
+    expect(Math.min(...(await campaign.waiting()))).toBe(first);
+    for (const claim of claims) expect(await campaign.claim(claim)).toMatchObject({ kind: 'replayed' });
+  });
+
   it('joins at the end when the user leaves the line meanwhile', async () => {
     const campaign = await sale.open(0, true);
     const first = await joinFirst(campaign, 'ann');

@@ -60,7 +60,7 @@ describe('reserve', () => {
       queueSize: 9,
     });
     expect(await checkout(campaign, 'ann')).toEqual({ kind: 'draw', lineNo: 70 });
-    expect(await checkout(campaign, 'ann', { lineNo: 70, position: 4, queueSize: 8 })).toMatchObject({
+    expect(await checkout(campaign, 'ann', { lineNo: null, position: 4, queueSize: 8 })).toMatchObject({
       kind: 'waiting',
       position: 4,
       queueSize: 8,
@@ -69,6 +69,15 @@ describe('reserve', () => {
     const ended = { lineNo: null, position: 4, queueSize: 8 };
     expect(await checkout(campaign, 'bob', ended)).toEqual({ kind: 'draw', lineNo: null });
     expect(await stockOf(campaign)).toEqual([2, 2, 0, 1]);
+  });
+
+  it('asks for the position of the place when the user joined with another number meanwhile', async () => {
+    const campaign = await sale.openBucket({ sealed: true });
+    await join(campaign, 'ann', 70);
+    expect(await checkout(campaign, 'ann', { lineNo: 71, position: 2, queueSize: 2 })).toEqual({
+      kind: 'draw',
+      lineNo: 70,
+    });
   });
 
   it('orders the line by the numbers, in whatever order they arrive', async () => {
