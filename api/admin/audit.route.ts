@@ -14,7 +14,7 @@ const query = z
     actor: note.min(1, 'must not be empty').optional().describe('the name of an operator or a key'),
     action: z
       .string()
-      .regex(/^[a-z_]+\.[a-z_]*$/, 'must be an action such as `campaign.pause`, or a beginning such as `campaign.`')
+      .regex(/^[a-z_]+\.[a-z_.]*$/, 'must be an action such as `campaign.pause`, or a beginning such as `campaign.`')
       .optional(),
     product_id: campaignId.optional(),
     reservation_id: z

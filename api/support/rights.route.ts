@@ -70,7 +70,7 @@ export function rightsRoutes({ erasures, exported, database, apiKeys, log }: Rig
       const { req } = call;
       const { name, requestId } = operatorOf(req);
       const { user_id } = validate(eraseContract.params, req.params);
-      const erasure_id = await erasures.ask(user_id as UserId, name);
+      const erasure_id = await erasures.ask(user_id as UserId, { actor: name, requestId });
       log.info({ request_id: requestId, operator: name, erasure: erasure_id }, 'user.erase');
       call.reply(202, { erasure_id }, ['Location', `/admin/erasures/${erasure_id}`]);
     }),

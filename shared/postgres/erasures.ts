@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { UserId } from '../domain/ids.js';
+import { type AuditEntry, writeAudit } from './audit-log.js';
 import type { Database, Queryable } from './pool.js';
 import type { ActiveCampaign } from './user-rows.js';
 
@@ -21,16 +22,27 @@ export const isPseudonym = (user: UserId): boolean => PSEUDONYM.test(user);
 export class Erasures {
   constructor(readonly database: Database) {}
 
-  /** Asks for an erasure. @returns its id; that of the open one, if there is one of the user */
-  async ask(user: UserId, actor: string): Promise<string> {
-    const { rows } = await this.database.query<{ erasure_id: string }>(
-      `insert into erasures (erasure_id, user_id, pseudonym, actor) values ($1, $2, $3, $4)
-       on conflict (user_id) do update set actor = excluded.actor returning erasure_id`,
-      [uuidv7(), user, newPseudonym(), actor],
-    );
-    const [row] = rows;
-    if (!row) throw new Error('an erasure was not stored');
-    return row.erasure_id;
+  /**
+   * Asks for an erasure, with an entry in the audit log. The erasure keeps the operator who asked first.
+   * @returns its id; that of the open one, if there is one of the user
+   */
+  ask(user: UserId, { actor, requestId }: Pick<AuditEntry, 'actor' | 'requestId'>): Promise<string> {
+    const created = uuidv7();
+    return this.database.transaction(async (client) => {
+      const { rows } = await client.query<{ erasure_id: string }>(
+        `insert into erasures (erasure_id, user_id, pseudonym, actor) values ($1, $2, $3, $4)
+         on conflict (user_id) do update set actor = erasures.actor returning erasure_id`,
+        [created, user, newPseudonym(), actor],
+      );
+      const [row] = rows;
+      if (!row) throw new Error('an erasure was not stored');
+      const { erasure_id } = row;
+      // Without the user, whom the erasure must not leave in the log.
+      const after = { erasure_id, ...(erasure_id === created ? {} : { unchanged: true }) };
+      const action = 'user.erase.request';
+      await writeAudit(client, { actor, action, campaignId: null, before: null, after, requestId });
+      return erasure_id;
+    });
   }
 
   /** Erasures that are not finished, oldest first. @param after the id after which they begin; null = the first one */

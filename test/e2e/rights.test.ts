@@ -191,6 +191,38 @@ describe('the erasure of a user', () => {
     await clean(sold);
   });
 
+  test('is in the audit log when it is asked for, by each operator, and keeps the first one', async () => {
+    const key = { name: `second-${randomUUID().slice(0, 8)}`, kind: 'admin', role: 'admin' };
+    const { secret } = (await operator.call('POST', '/admin/keys', key)).data;
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    const shopper = arrive(service.url, product);
+    const held = String((await shopper.checkout()).data.reservation_id);
+    await written(held);
+    const id = await askToErase(operator, shopper.user);
+    const again = await send(`${service.url}/admin/users/${shopper.user}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${secret}` },
+    });
+    expect([again.status, again.data.erasure_id]).toEqual([202, id]);
+    const entries = async (action: string) => {
+      const { data } = await operator.call('GET', `/admin/audit?action=${action}`);
+      const found = data as { actor: string; action: string; after: Record<string, unknown>; request_id: string }[];
+      return found
+        .filter(({ after }) => after.erasure_id === id)
+        .map(({ actor, action, after, request_id }) => [actor, action, after.unchanged ?? false, request_id]);
+    };
+    const asked = [
+      [key.name, 'user.erase.request', true, expect.any(String)],
+      ['tester', 'user.erase.request', false, expect.any(String)],
+    ];
+    expect(await entries('user.erase.request')).toEqual(asked);
+    expect(JSON.stringify((await operator.call('GET', '/admin/audit?action=user.')).data)).not.toContain(shopper.user);
+    await payments.release(held);
+    await until('it is done', async () => (await erasureOf(operator, id)).status === 'done');
+    expect(await entries('user.')).toEqual([['tester', 'user.erase', false, id], ...asked]);
+    expect(await tablesWith(sql, shopper.user)).toEqual({});
+  });
+
   test('needs an operator and an id, and is found by its own id alone', async () => {
     const path = `${service.url}/admin/users/ann`;
     expectProblem(await send(path, { method: 'DELETE' }), 401, 'unauthorized');

@@ -118,7 +118,7 @@ export class EraseUser {
       const changed = await erasures.finish(client, id);
       if (!changed) return;
       const after = { erasure_id: id, rows: changed };
-      // The log has the request that asked for it, under this id.
+      // The entry of the request has the same `erasure_id`.
       await writeAudit(client, { actor, action: 'user.erase', campaignId: null, before: null, after, requestId: id });
     });
   }
