@@ -5,6 +5,9 @@
 --   user
 --   place         reservation id of the place; "" = the current place of the user
 --   trace         traceparent, "" = none
+--   actor         the operator who removes the user, for the audit log; "" = the user leaves
+--   request_id    of the operator, "" = none
+--   reason        of the operator, for the audit log; "" = none
 -- REPLY
 --   left durable entry...     also when the user had left before, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
@@ -41,6 +44,7 @@ if person.state ~= 'queued' then return { 'not_waiting' } end
 local score = redis.call('ZSCORE', keys.line, user)
 if not score then return { 'not_waiting' } end
 
-end_place(plan, user, score, 'left', '', trace)
+local removed = actor ~= '' and { 'by', actor, 'request', request_id, 'note', reason } or {}
+end_place(plan, user, score, 'left', '', trace, unpack(removed))
 promote_head(plan, c.max_qty)
 return apply(plan, { 'left', durable })

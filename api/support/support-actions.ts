@@ -11,7 +11,6 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
-import { markMovedOut } from '../../shared/postgres/push-subscriptions.js';
 import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Acknowledged, Acknowledgements } from '../claim/acknowledgement.js';
 import { resendEvents } from './resent-events.js';
@@ -39,6 +38,7 @@ type Located = { id: ReservationId; campaign: StoredCampaign; product: ProductId
 /**
  * Helps one user at an operator's request. The audit entry is written last, because other entries of the campaign wait
  * for it. If that fails after the script has decided, the operator gets 503, and repeating the action adds the entry.
+ * The operator is in the journal in any case.
  */
 export class SupportActions {
   constructor(readonly deps: SupportDeps) {}
@@ -110,29 +110,31 @@ export class SupportActions {
     });
   }
 
-  /** Removes a user from the line of a campaign. @throws Problem 404, 409 */
+  /**
+   * Removes a user from the line of a campaign. The journal entry of the script becomes the audit entry.
+   * @throws Problem 404, 409
+   */
   async removeFromLine(idOrProduct: string, user: UserId, reason: string, by: SupportOperator): Promise<void> {
     const campaign = await this.deps.campaign(idOrProduct);
     const product = campaign.productId;
-    const after = { user_id: user, ...(reason ? { reason } : {}) };
-    const bucket = this.deps.sales.bucketOf(product, user);
-    const left = await this.deps.database.transaction(async (client) => {
-      const outcome = await this.deps.sales.of(product, bucket).line.leave(product, user, null, by.trace);
-      switch (outcome.kind) {
-        case 'left':
-          // A user who had left before is not notified.
-          if (outcome.journalId !== '') await markMovedOut(client, campaign.id, user);
-          await this.#audit(client, 'line.remove', campaign, after, by);
-          return outcome;
-        case 'not_waiting':
-          throw new Problem('not_waiting', 'The user is not in the line of this campaign.');
-        case 'not_found':
-          throw new Problem('campaign_not_found', 'The campaign has no line: it is a draft or archived.');
-        default:
-          return assertNever(outcome);
+    const { database, sales, acknowledgements } = this.deps;
+    const bucket = sales.bucketOf(product, user);
+    const operator = { actor: by.name, requestId: by.requestId, reason };
+    const outcome = await sales.of(product, bucket).line.leave(product, user, null, by.trace, operator);
+    switch (outcome.kind) {
+      case 'left': {
+        const after = { user_id: user, ...(reason ? { reason } : {}), unchanged: true };
+        // Only what the script has changed is in the journal.
+        if (outcome.journalId === '') await this.#audit(database, 'line.remove', campaign, after, by);
+        return acknowledgements.held(product, outcome, bucket);
       }
-    });
-    await this.deps.acknowledgements.held(product, left, bucket);
+      case 'not_waiting':
+        throw new Problem('not_waiting', 'The user is not in the line of this campaign.');
+      case 'not_found':
+        throw new Problem('campaign_not_found', 'The campaign has no line: it is a draft or archived.');
+      default:
+        return assertNever(outcome);
+    }
   }
 
   /** Finds a reservation and its user. @throws Problem 404 */

@@ -103,8 +103,9 @@ end
 -- Ends a user's place.
 --   ending   left, closed
 --   reason   why it was ended: absent, unservable (needs more units than can be free), limit_reached, not_waiting; "" = by
---            the user, or with the whole line
-local function end_place(plan, user, score, ending, reason, trace)
+--            the user or an operator, or with the whole line
+--   ...      further fields of the journal entry
+local function end_place(plan, user, score, ending, reason, trace, ...)
   local c, person = plan.c, waiting_person(plan, user)
   plan.line[user], plan.presence[user] = false, false
   c.waiting = math.max(0, c.waiting - 1)
@@ -116,7 +117,7 @@ local function end_place(plan, user, score, ending, reason, trace)
     plan.changed[user] = true
   end
   add_entry(plan, nil, 'kind', 'left', 'no', c.no, 'at', plan.now, 'user', user, 'line', number_in(score),
-    'ending', ending, 'reason', reason, 'trace', trace)
+    'ending', ending, 'reason', reason, 'trace', trace, ...)
   return person
 end
 

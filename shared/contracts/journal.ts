@@ -98,6 +98,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
       lineNo: number;
       ending: 'left' | 'closed';
       reason: LeftReason;
+      /** The operator who removed the user, who then did not leave. `note`: the operator's reason; '' = none. */
+      removed?: { by: string; request: string; note: string };
       trace: string;
     }
   /** No unit can come back, so users with a line number up to this one no longer wait. */

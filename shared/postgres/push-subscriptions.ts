@@ -47,9 +47,6 @@ const CLOSING: Readonly<Record<string, PushMessageKind>> = {
 const TYPES = [PROMOTED, ...Object.keys(CLOSING)];
 /** How long a message about the end of one place is worth sending. */
 const ENDED_PLACE_TTL = "interval '4 hours'";
-const MARK_ENDED = `update push_subscriptions s set message = 'place_ended', attempts = 0, next_attempt_at = now(),
-    send_before = now() + ${ENDED_PLACE_TTL}
-  from ended e where s.reservation_id = e.reservation_id and s.endpoint = e.endpoint`;
 const IN = (parameter: string) => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
 /** Table `push_subscriptions`. Every method throws EngineUnavailable. */
@@ -245,7 +242,7 @@ async function markClosed(client: Queryable, campaign: string, kind: PushMessage
 }
 
 /**
- * Marks the subscriptions of places that the service ended, in the transaction that writes so. Rows that a sender has
+ * Marks the subscriptions of places that the service or an operator ended alone, in the transaction that writes so. Rows that a sender has
  * locked have another message already.
  */
 export async function markEndedPlaces(
@@ -259,18 +256,10 @@ export async function markEndedPlaces(
        join waiting_tickets t on t.campaign_id = c.campaign_id and t.line_no = n.line_no
        join push_subscriptions s on s.reservation_id = t.reservation_id
        where s.message is null for update of s skip locked
-     ) ${MARK_ENDED}`,
+     )
+     update push_subscriptions s set message = 'place_ended', attempts = 0, next_attempt_at = now(),
+       send_before = now() + ${ENDED_PLACE_TTL}
+     from ended e where s.reservation_id = e.reservation_id and s.endpoint = e.endpoint`,
     [places.map(({ no }) => no), places.map(({ lineNo }) => lineNo)],
-  );
-}
-
-/** Marks the subscriptions of a user whom an operator moved out of a line, in the transaction of that action. */
-export async function markMovedOut(client: Queryable, campaignId: string, user: UserId): Promise<void> {
-  await client.query(
-    `with ended as (
-       select reservation_id, endpoint from push_subscriptions
-       where campaign_id = $1 and user_id = $2 and message is null for update skip locked
-     ) ${MARK_ENDED}`,
-    [campaignId, user],
   );
 }

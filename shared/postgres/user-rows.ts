@@ -93,7 +93,7 @@ const ELSEWHERE: Record<string, readonly string[]> = {
        and seq in (select seq from outbox where data is not null and data ->> 'rejected_user_id' = $1 limit $3)`,
   ],
   journal_rejects: [
-    `update journal_rejects set fields = (fields - '{key,answer,device,metadata,reason,record}'::text[]) || jsonb_build_object('user', $2::text)
+    `update journal_rejects set fields = (fields - '{key,answer,device,metadata,reason,note,record}'::text[]) || jsonb_build_object('user', $2::text)
      where journal_id in (select journal_id from journal_rejects where fields ->> 'user' = $1 limit $3)`,
   ],
   payment_events: [

@@ -125,6 +125,20 @@ test('nothing leaves nothing', () => {
   });
 });
 
+test('a place that an operator ended is in the audit log, and its user is notified', () => {
+  const by = (lineNo: number, note: string) =>
+    ({ ...left(lineNo), removed: { by: 'olga', request: 'q1', note } }) as EntryOf<'left'>;
+  const [first, second] = [by(1, 'a bot'), by(2, '')];
+  const { audit, revokedPlaces, ticketChanges } = projectEntries([first, second, left(3)]);
+  const entry = { actor: 'olga', action: 'line.remove', no: 7, before: null, request: 'q1' };
+  expect(audit).toEqual([
+    { ...entry, atMs: first.atMs, after: { user_id: first.user, reason: 'a bot' } },
+    { ...entry, atMs: second.atMs, after: { user_id: second.user } },
+  ]);
+  expect(revokedPlaces.map(({ lineNo }) => lineNo)).toEqual([1, 2]);
+  expect(ticketChanges.map(({ status }) => status)).toEqual(['left', 'left', 'left']);
+});
+
 test('a place that the service ended alone is told apart from one that its user left, and from the end of a line', () => {
   const ended = (lineNo: number, more: Pick<EntryOf<'left'>, 'ending' | 'reason'>) =>
     ({ ...left(lineNo), ...more }) as JournalEntry;

@@ -63,10 +63,12 @@ export type AuditRow = {
   actor: string;
   action: string;
   no: number;
-  before: Record<string, unknown>;
+  before: Record<string, unknown> | null;
   after: Record<string, unknown>;
   request: string;
 };
+
+type Removal = NonNullable<EntryOf<'left'>['removed']>;
 
 /** One change of a reservation. Its first state is its own row, so making it is none. */
 export type HistoryRow = {
@@ -91,7 +93,7 @@ export type Projection = {
   redemptionChanges: RedemptionChange[];
   newTickets: NewTicket[];
   ticketChanges: TicketChange[];
-  /** Places that the service ended alone, not with their line, and not by anything that the user did. */
+  /** Places that the service or an operator ended alone, not with their line, and not by anything that the user did. */
   revokedPlaces: RevokedPlace[];
   /** Campaign number → status at the end of the batch. */
   statuses: Map<number, CampaignStatus>;
@@ -176,8 +178,9 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         break;
       case 'left':
         Object.assign(ticketOf(entry.no, entry.lineNo), { status: entry.ending, endedMs: entry.atMs });
-        if (entry.reason === 'absent' || entry.reason === 'unservable')
+        if (entry.reason === 'absent' || entry.reason === 'unservable' || entry.removed)
           rest.revokedPlaces.push({ no: entry.no, lineNo: entry.lineNo });
+        if (entry.removed) rest.audit.push(removalOf(entry, entry.removed));
         break;
       case 'line_closed':
         rest.closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs, bucket: entry.bucket ?? 0 });
@@ -287,6 +290,11 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
     ticketChanges: [...ticketChanges.values()],
     ...rest,
   };
+}
+
+function removalOf({ atMs, no, user }: EntryOf<'left'>, { by, request, note }: Removal): AuditRow {
+  const after = { user_id: user, ...(note ? { reason: note } : {}) };
+  return { atMs, actor: by, action: 'line.remove', no, before: null, after, request };
 }
 
 function transferOf(

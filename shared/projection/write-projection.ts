@@ -322,7 +322,7 @@ async function insertAudit(client: Queryable, rows: Projection['audit']): Promis
       rows.map(({ actor }) => actor),
       rows.map(({ action }) => action),
       rows.map(({ no }) => no),
-      rows.map(({ before }) => JSON.stringify(before)),
+      rows.map(({ before }) => before && JSON.stringify(before)),
       rows.map(({ after }) => JSON.stringify(after)),
       rows.map(({ request }) => request),
     ],

@@ -107,6 +107,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     lineNo: whole(f, 'line'),
     ending: f.ending === 'closed' ? 'closed' : 'left',
     reason: word(f, 'reason') as LeftReason,
+    ...(f.by ? { removed: { by: f.by, request: word(f, 'request'), note: word(f, 'note') } } : {}),
     trace: word(f, 'trace'),
   }),
   line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),

@@ -28,6 +28,9 @@ export type LinePlaces = {
   ofPositions(product: ProductId, positions: Promise<PositionsOutcome>): Promise<PositionsOutcome>;
 };
 
+/** An operator who removes a user from a line. */
+export type RemovedBy = { actor: string; requestId: string; reason: string };
+
 /**
  * The lines of campaigns, and the standings of their users. Every method throws EngineUnavailable when Redis cannot be
  * used.
@@ -59,14 +62,28 @@ export class WaitingLine {
     return this.calls.keep(this.calls.scripts.run(promoteScript, { keys: saleKeys(product), args }));
   }
 
-  /** Ends the user's place. @param place reservation id of the place; null = the current place of the user */
-  leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
+  /**
+   * Ends the user's place.
+   * @param place reservation id of the place; null = the current place of the user
+   * @param by the operator who removes the user, for the audit log; null = the user leaves
+   */
+  leave(
+    product: ProductId,
+    user: UserId,
+    place: ReservationId | null,
+    trace: string,
+    by: RemovedBy | null = null,
+  ): Promise<LeaveOutcome> {
+    const args = {
+      ...{ user, place: place ?? '', trace },
+      ...{ actor: by?.actor ?? '', request_id: by?.requestId ?? '', reason: by?.reason ?? '' },
+    };
     return decided(
       () =>
         this.calls.keepAcknowledged(
           product,
           { reservation: place ?? '', user },
-          this.calls.scripts.run(leaveScript, { keys: saleKeys(product), args: { user, place: place ?? '', trace } }),
+          this.calls.scripts.run(leaveScript, { keys: saleKeys(product), args }),
         ),
       (recall, pass) => recall.person(product, user, pass),
       () => ({ kind: 'not_waiting' }),

@@ -237,7 +237,14 @@ describe('an operator who helps a user', () => {
     const remove = (user: string) =>
       operator.call('POST', `/admin/campaigns/${product}/line/remove`, { user_id: user, reason: 'bot' });
     expect((await remove(String(bob?.user))).data).toEqual({ status: 'left' });
+    const entries = async () => {
+      const { data } = await operator.call('GET', `/admin/audit?product_id=${product}&action=line.remove`);
+      return (data as unknown as { actor: string; after: object }[]).map(({ actor, after }) => ({ actor, ...after }));
+    };
+    const removed = { actor: 'tester', user_id: bob?.user, reason: 'bot' };
+    await until('the entry is written', async () => (await entries()).length === 1);
     expect((await remove(String(bob?.user))).status).toBe(200);
+    expect(await entries()).toEqual([{ ...removed, unchanged: true }, removed]);
     expect((await eve?.queueStatus())?.data.position).toBe(1);
     expect((await bob?.queueStatus())?.data.status).toBe('left');
     expectProblem(await remove(String(ann?.user)), 409, 'not_waiting');

@@ -14,6 +14,7 @@ import {
 import { keys } from '../../shared/redis/keys.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { RemovedBy } from '../../shared/sale/waiting-line.js';
 import {
   type CampaignInRedis,
   type PersonInRedis,
@@ -155,8 +156,8 @@ export class TestCampaign {
   promote(limit = 100) {
     return this.store.line.promote(this.product, limit);
   }
-  leave(user: string, trace = '', place: string | null = null) {
-    return this.store.line.leave(this.product, user as UserId, place as ReservationId | null, trace);
+  leave(user: string, trace = '', place: string | null = null, by: RemovedBy | null = null) {
+    return this.store.line.leave(this.product, user as UserId, place as ReservationId | null, trace, by);
   }
   standing(user: string, place: string | null = null) {
     return this.store.line.standing(this.product, user as UserId, place as ReservationId | null);

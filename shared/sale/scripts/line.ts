@@ -26,7 +26,7 @@ export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
 export const leaveScript = defineScript({
   name: 'leave',
   keys: MOVING_KEYS,
-  args: ['user', 'place', 'trace'],
+  args: ['user', 'place', 'trace', 'actor', 'request_id', 'reason'],
   replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
 export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;

@@ -32,6 +32,23 @@ test('leave moves the users behind up, once', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
+test('leave by an operator names them and their reason in its entry, and a repetition makes none', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  for (const user of ['ann', 'bob']) await campaign.join(user);
+  const remove = (user: string, reason: string) =>
+    campaign.leave(user, '', null, { actor: 'olga', requestId: 'q1', reason });
+  expect(await remove('ann', 'a bot')).toMatchObject({ kind: 'left' });
+  const entry = { kind: 'left', user: 'ann', ending: 'left', reason: '' };
+  expect(await campaign.lastEntries(1)).toMatchObject([
+    { ...entry, removed: { by: 'olga', request: 'q1', note: 'a bot' } },
+  ]);
+  const last = await sale.journal.lastId();
+  expect(await remove('ann', 'a bot')).toMatchObject({ kind: 'left', journalId: '' });
+  expect(await sale.journal.lastId()).toBe(last);
+  await remove('bob', '');
+  expect(await campaign.lastEntries(1)).toMatchObject([{ user: 'bob', removed: { by: 'olga', note: '' } }]);
+});
+
 test('leave serves the users behind when only the one who left blocked them', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
   const [reservation] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
