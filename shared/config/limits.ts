@@ -535,6 +535,8 @@ export const LIMITS = {
   spanStopMs: 2_000,
   /** How often users are erased whose erasure an operator asked for. */
   erasuresEveryMs: 2_000,
+  /** How long the removal of users waits until the events written before are in the stream. */
+  publishWaitMs: 5_000,
   /** How long one run erases users. The next one goes on. */
   eraseMs: 10_000,
   /** Pause of an erasure before it looks again for attempts, which processes write every `attemptsEveryMs`. */

@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { appendEventsScript } from './append-events.js';
 import { keys } from './keys.js';
 import type { ScriptRunner } from './script-runner.js';
+
+const LOOK_AGAIN_MS = 50;
 
 export type StreamEvent = { seq: number; id: string; type: string; subject: string; json: string };
 
@@ -30,6 +33,16 @@ export class EventStream {
       if (error instanceof Error && /no such key/.test(error.message)) return 0;
       throw EngineUnavailable.from('redis', error);
     }
+  }
+
+  /** Waits until the stream has had the event of this number. @returns false when it has not after `withinMs` */
+  async reaches(seq: number, withinMs: number): Promise<boolean> {
+    const giveUpAt = performance.now() + withinMs;
+    while ((await this.lastSeq()) < seq) {
+      if (performance.now() > giveUpAt) return false;
+      await sleep(LOOK_AGAIN_MS);
+    }
+    return true;
   }
 
   /** Yields every event in the stream in batches, oldest first. */

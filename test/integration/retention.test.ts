@@ -1,7 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
+import { Metrics } from '../../shared/observability/metrics.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
+import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { EventStream } from '../../shared/redis/event-stream.js';
+import { keys } from '../../shared/redis/keys.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
+import { Outbox } from '../../worker/publish-outbox/outbox.js';
+import { sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import { ExpiredData } from '../../worker/retention/expired-data.js';
 import { type RetentionDeps, removeExpired } from '../../worker/retention/retention.js';
 import { TestArchive } from '../harness/archive.js';
@@ -16,8 +22,20 @@ const store = await startPersistence(sale);
 const archive = new TestArchive(sale, store);
 const { sql, database } = store;
 
+const stream = new EventStream(sale.store.scripts, 1_000_000);
+const outbox = new Outbox(database);
+/** Appends all events of Postgres to the stream. */
+const publish = () =>
+  sweepOutbox({
+    ...{ outbox, stream, endpoints: new WebhookEndpoints(database), metrics: new Metrics(false), source: '/tests' },
+    wake: async () => {},
+    limits: { publishBatch: 100 },
+  });
+const eventsOf = async (text: string) =>
+  (await sale.redis.xrange(keys.events, '-', '+')).filter((entry) => JSON.stringify(entry).includes(text)).length;
+
 const KEPT = { personalDataDays: 0, auditDays: 0, webhookAttemptsDays: 0, paymentEventsDays: 90 };
-const LIMITS = { pruneBatch: 2, pruneBatches: 10, retentionUsers: 2, retentionRunMs: 60_000 };
+const LIMITS = { pruneBatch: 2, pruneBatches: 10, retentionUsers: 2, retentionRunMs: 60_000, publishWaitMs: 100 };
 
 function retention(keep: Partial<typeof KEPT>, parts: Partial<RetentionDeps> = {}): RetentionDeps {
   const rows = new UserRows(database, async (client) => void (await store.cursor.lock(client)));
@@ -25,6 +43,8 @@ function retention(keep: Partial<typeof KEPT>, parts: Partial<RetentionDeps> = {
     keep: { ...KEPT, ...keep },
     expired: new ExpiredData(database),
     claims: new ClaimErasure({ rows, recordsOf: () => new UserRecords(sale.store.scripts) }),
+    stream,
+    lastEvent: () => rows.lastEvent(),
     isArchived: async (product) => (await sale.store.reader.archived(product)) !== null,
     log: store.log,
     limits: LIMITS,
@@ -43,6 +63,7 @@ async function sold(prefix: string): Promise<{ campaign: TestCampaign; ids: Map<
   await campaign.join(`${prefix}-eve`);
   await campaign.leave(`${prefix}-eve`);
   await store.persist();
+  await publish();
   return { campaign, ids };
 }
 
@@ -81,6 +102,7 @@ test('replaces the users of campaigns that closed long ago, keeps their counts, 
   );
   await age(old.campaign, 31);
   await age(open.campaign, 31);
+  await publish();
   await removeExpired(retention({}));
   expect(await tablesWith(sql, 'old-ann')).toMatchObject({ redemptions: 1 });
   // A recalled user is in Redis again.
@@ -117,6 +139,31 @@ test('replaces the users of campaigns that closed long ago, keeps their counts, 
   const before = store.log.lines.length;
   await removeExpired(retention({ personalDataDays: 30 }));
   expect(store.log.lines).toHaveLength(before);
+});
+
+test('removes the users of such a campaign from the event stream, once all their events are in it', async () => {
+  const [old, open] = [await sold('told'), await sold('kept')];
+  await archive.closeAndArchive(old.campaign);
+  await store.persist();
+  await age(old.campaign, 31);
+  const all = await eventsOf(old.campaign.product);
+  expect(await eventsOf('told-')).toBeGreaterThanOrEqual(8);
+  // The end of the campaign is not published yet.
+  const removed = async () =>
+    (
+      await sql.query('select personal_data_removed_at is not null as done from campaigns where product_id = $1', [
+        old.campaign.product,
+      ])
+    ).rows[0].done;
+  await removeExpired(retention({ personalDataDays: 30 }));
+  expect([await removed(), await eventsOf(old.campaign.product)]).toEqual([false, all]);
+  await publish();
+  await removeExpired(retention({ personalDataDays: 30 }));
+  expect([await removed(), await eventsOf('told-')]).toEqual([true, 0]);
+  // Its own events have no users, and events of other campaigns stay.
+  expect(await eventsOf(old.campaign.product)).toBeGreaterThan(0);
+  expect(await eventsOf('kept-')).toBeGreaterThanOrEqual(8);
+  expect(open.ids.size).toBe(4);
 });
 
 test('continues where an interrupted run ended', async () => {

@@ -8,8 +8,6 @@ import type { EventStream } from '../../shared/redis/event-stream.js';
 
 /** A user who comes back while they are erased gets another pseudonym, at most this often in one run. */
 const ROUNDS = 5;
-const PUBLISH_WAIT_MS = 5_000;
-const LOOK_AGAIN_MS = 50;
 const EVENTS_AT_ONCE = 500;
 
 export type EraseUserDeps = {
@@ -20,7 +18,7 @@ export type EraseUserDeps = {
   /** Resolves when Postgres has every promise that was made before the call. @throws EngineUnavailable */
   persisted: () => Promise<void>;
   liftBan: (id: string, actor: string) => Promise<unknown>;
-  limits: { eraseMs: number; eraseSettleMs: number };
+  limits: { eraseMs: number; eraseSettleMs: number; publishWaitMs: number };
 };
 
 /** `waits`: the user waits in a line or has an unpaid unit. `unfinished`: the next run goes on. */
@@ -101,13 +99,8 @@ export class EraseUser {
 
   /** Events that were written before carry the id. They are removed once they are in the stream. */
   async #events({ id, user }: OpenErasure): Promise<void> {
-    const { rows, stream, erasures } = this.deps;
-    const last = await rows.lastEvent();
-    const giveUpAt = performance.now() + PUBLISH_WAIT_MS;
-    while ((await stream.lastSeq()) < last) {
-      if (performance.now() > giveUpAt) throw new OutOfTime();
-      await sleep(LOOK_AGAIN_MS);
-    }
+    const { rows, stream, erasures, limits } = this.deps;
+    if (!(await stream.reaches(await rows.lastEvent(), limits.publishWaitMs))) throw new OutOfTime();
     const removed = await stream.remove(({ json }) => isAbout(user, json), EVENTS_AT_ONCE);
     if (removed > 0) await erasures.count(rows.database, id, 'event_stream', removed);
   }
