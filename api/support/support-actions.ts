@@ -30,8 +30,8 @@ export type ReleasedForUser =
   | { id: ReservationId; status: 'released' | 'expired' }
   | { id: ReservationId; status: 'reserved'; qty: number; released_qty: number };
 export type RefundedForUser =
-  | { id: ReservationId; status: 'refunded'; returned: boolean }
-  | { id: ReservationId; status: 'redeemed'; returned: boolean; qty: number; refunded_qty: number };
+  | { id: ReservationId; status: 'refunded'; returned_to_stock: boolean }
+  | { id: ReservationId; status: 'redeemed'; returned_to_stock: boolean; qty: number; refunded_qty: number };
 
 type Located = { id: ReservationId; campaign: StoredCampaign; product: ProductId; user: UserId };
 
@@ -80,12 +80,12 @@ export class SupportActions {
       switch (outcome.kind) {
         case 'kept': {
           const { qty, refunded, burned } = outcome;
-          const returned = refunded > 0 && burned === 0;
-          return [{ id: at.id, status: 'redeemed', returned, qty, refunded_qty: refunded }, outcome];
+          const returned_to_stock = refunded > 0 && burned === 0;
+          return [{ id: at.id, status: 'redeemed', returned_to_stock, qty, refunded_qty: refunded }, outcome];
         }
         case 'refunded':
           if (keep > 0) throw new Problem('reservation_refunded', 'The whole reservation has already been refunded.');
-          return [{ id: at.id, status: 'refunded', returned: outcome.returned }, outcome];
+          return [{ id: at.id, status: 'refunded', returned_to_stock: outcome.returned }, outcome];
         case 'unpaid':
           throw new Problem('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
         case 'not_found':
@@ -158,8 +158,11 @@ export class SupportActions {
     return rows[0]?.user_id ?? null;
   }
 
-  /** @param act returns the result, and what the response waits for; null = nothing */
-  async #audited<Value>(
+  /**
+   * Writes what was decided as well.
+   * @param act returns the result, and what the response waits for; null = nothing
+   */
+  async #audited<Value extends { id: ReservationId }>(
     action: string,
     at: Located,
     reason: string,
@@ -168,10 +171,12 @@ export class SupportActions {
     act: (client: Queryable) => Promise<[Value, Acknowledged | null]>,
   ): Promise<Value> {
     const kept = keep > 0 ? { keep } : {};
-    const after = { user_id: at.user, reservation_id: at.id, ...kept, ...(reason ? { reason } : {}) };
+    const request = { user_id: at.user, reservation_id: at.id, ...kept, ...(reason ? { reason } : {}) };
     const [value, acknowledged] = await this.deps.database.transaction(async (client) => {
       const done = await act(client);
-      await this.#audit(client, action, at.campaign, after, by);
+      const [{ id: _, ...decided }, answer] = done;
+      const unchanged = answer?.journalId === '' ? { unchanged: true } : {};
+      await this.#audit(client, action, at.campaign, { ...request, ...decided, ...unchanged }, by);
       return done;
     });
     if (acknowledged) await this.deps.acknowledgements.held(at.product, acknowledged, bucketOfReservation(at.id));

@@ -65,9 +65,9 @@ export function supportRoutes({ finder, history, actions, apiKeys, log }: Suppor
       const operator = operatorOf(req);
       const { reason, keep } = validate(partBody, await readJson(req));
       const { id } = validate(refundAction.params, req.params);
-      const { id: reservation_id, returned, ...refunded } = await actions.refund(id, reason ?? '', operator, keep);
+      const { id: reservation_id, ...refunded } = await actions.refund(id, reason ?? '', operator, keep);
       record(req, operator, 'reservation.refund', reservation_id);
-      call.reply(200, { reservation_id, ...refunded, returned_to_stock: returned });
+      call.reply(200, { reservation_id, ...refunded });
     }),
     defineRoute(resendAction, async (call) => {
       const { req } = call;

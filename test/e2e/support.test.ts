@@ -185,6 +185,13 @@ describe('a promise that is not written yet', () => {
 describe('an operator who helps a user', () => {
   const act = (reservation: string, action: string, json: unknown = {}) =>
     operator.call('POST', `/admin/reservations/${reservation}/${action}`, json);
+  const entriesAbout = async (reservation: string) =>
+    (
+      await service.database.client.query(
+        "select action, actor, after from audit_log where after ->> 'reservation_id' = $1 order by audit_id",
+        [reservation],
+      )
+    ).rows;
 
   test('releases a reservation, which promotes the next user, and sees it in the timeline', async () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
@@ -223,11 +230,27 @@ describe('an operator who helps a user', () => {
       returned_to_stock: true,
     });
     expectProblem(await act(reservation_id, 'release'), 409, 'reservation_refunded');
-    const { rows } = await service.database.client.query(
-      "select action, actor, after from audit_log where after ->> 'reservation_id' = $1",
-      [reservation_id],
-    );
-    expect(rows).toMatchObject([{ action: 'reservation.refund', actor: 'tester', after: { reason: 'broken' } }]);
+    expect(await entriesAbout(reservation_id)).toMatchObject([
+      { action: 'reservation.refund', actor: 'tester', after: { reason: 'broken' } },
+    ]);
+  });
+
+  test('leaves entries that have what was decided, and that a repetition changed nothing', async () => {
+    const product = await operator.openCampaign({ total_limit: 9, max_qty: 4, hold_seconds: 900 });
+    const shopper = arrive(service.url, product);
+    const { reservation_id } = (await shopper.checkout({ qty: 4 })).data;
+    const of = { user_id: shopper.user, reservation_id };
+    const kept = { ...of, keep: 3, status: 'reserved', qty: 3, released_qty: 1 };
+    for (let i = 0; i < 2; i += 1) await act(reservation_id, 'release', { keep: 3 });
+    await payments.confirm(reservation_id, 'pay-decided');
+    for (let i = 0; i < 2; i += 1) await act(reservation_id, 'refund', { reason: 'broken' });
+    const refunded = { ...of, reason: 'broken', status: 'refunded', returned_to_stock: true };
+    expect((await entriesAbout(reservation_id)).map(({ after }) => after)).toEqual([
+      kept,
+      { ...kept, unchanged: true },
+      refunded,
+      { ...refunded, unchanged: true },
+    ]);
   });
 
   test('removes a user from the line; those behind move up', async () => {
