@@ -1,21 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_BUCKET, homeCodes } from '../domain/buckets.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
-import { planFetch } from '../domain/rounds.js';
+import { givable, planFetch } from '../domain/rounds.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import type { ReserveInput } from '../sale/reserve-input.js';
 import type { Sales } from '../sale/sales.js';
 import type { BucketHeads } from '../sale/scripts/buckets.js';
 import type { ReserveOutcome, StoreReserveOutcome } from '../sale/scripts/reserve.js';
 import type { Places } from './places.js';
-import type { Transfers } from './transfers.js';
+import type { InTransit, Transfers } from './transfers.js';
 
 /** The bucket of a user seals, draws and decides in three calls; more are only needed when other users come first. */
 const TRIES = 50;
-/** How long a campaign without a line that has no free unit is not searched again. */
-const NOTHING_FREE_MS = 100;
+/** The pause between two looks at the buckets of a campaign that has no free unit. Claims meanwhile share the next one. */
+const NOTHING_FREE_MS = 20;
 /** The pause before units that are on their way are looked for again. */
 const ON_THEIR_WAY_MS = 10;
+
+/** The stock of all buckets, read after the claims that use it arrived. */
+type Look = { stocks: Pick<BucketHeads, 'total' | 'free' | 'codes'>[]; arrive: () => Promise<InTransit> };
+/** The looks at one campaign. `next`: has not begun. `pauseUntil`: by the monotonic clock. */
+type Looks = { running: Promise<unknown>; next: Promise<Look> | null; pauseUntil: number };
 
 /**
  * Claims in divided campaigns for which the bucket of the user has no unit (docs/buckets.md). With a waiting room all
@@ -28,8 +33,7 @@ export class BucketClaims {
   readonly #sealing = new Map<ProductId, Promise<void>>();
   /** By campaign and bucket. */
   readonly #fetching = new Map<string, Promise<boolean>>();
-  /** Campaign → until when it counts as sold out, by the monotonic clock. */
-  readonly #nothingFree = new Map<ProductId, number>();
+  readonly #looks = new Map<ProductId, Looks>();
 
   constructor(
     readonly sales: Sales,
@@ -122,10 +126,14 @@ export class BucketClaims {
     this.#sealed.add(product);
   }
 
-  /** Fetches units into a bucket, with their codes in a pool. @returns false when no bucket has any */
-  #fetch(product: ProductId, bucket: number, units: number): Promise<boolean> {
-    if (performance.now() < (this.#nothingFree.get(product) ?? 0)) return Promise.resolve(false);
+  /**
+   * Fetches units into a bucket, with their codes in a pool.
+   * @returns false when no bucket had any at a moment after this call
+   */
+  async #fetch(product: ProductId, bucket: number, units: number): Promise<boolean> {
     const name = `${product} ${bucket}`;
+    // One that runs already may have read the buckets before this call, so only units that it found count.
+    if (await this.#fetching.get(name)) return true;
     let fetching = this.#fetching.get(name);
     if (!fetching) {
       const id = this.sales.map.dividedId(product);
@@ -138,16 +146,11 @@ export class BucketClaims {
   }
 
   async #fetchFrom(product: ProductId, id: CampaignId, bucket: number, units: number): Promise<boolean> {
-    const heads = await Promise.all(this.sales.all(product).map((store) => store.buckets.heads(product, 0)));
-    const stocks = heads.map((one) => (one.kind === 'heads' ? one : { total: 0, free: 0, codes: null }));
-    const plan = planFetch(
-      stocks.map(({ free, codes }) => ({ free, codes: codes?.unused ?? null })),
-      bucket,
-      units,
-    );
+    const { stocks, arrive } = await this.#look(product, id);
+    const plan = planFetch(stocks.map(ofPlan), bucket, units);
     if (plan === 'here') return true;
     // Needs Postgres, like a transfer, so no unit leaves a bucket while Postgres is away.
-    const { total } = await this.transfers.arrive(product, id);
+    const { total } = await arrive();
     if (plan !== 'nothing') {
       await this.transfers.move(product, id, [plan]);
       return true;
@@ -158,10 +161,39 @@ export class BucketClaims {
       await sleep(ON_THEIR_WAY_MS);
       return true;
     }
-    this.#nothingFree.set(product, performance.now() + NOTHING_FREE_MS);
     return false;
   }
+
+  /**
+   * Reads all buckets after this call. All buckets of a campaign share a look, so that a flood of claims for a campaign
+   * without units costs at most one look in `NOTHING_FREE_MS`.
+   */
+  #look(product: ProductId, id: CampaignId): Promise<Look> {
+    const looks = this.#looks.get(product) ?? { running: Promise.resolve(), next: null, pauseUntil: 0 };
+    this.#looks.set(product, looks);
+    looks.next ??= this.#lookNext(product, id, looks);
+    return looks.next;
+  }
+
+  async #lookNext(product: ProductId, id: CampaignId, looks: Looks): Promise<Look> {
+    await looks.running;
+    const pauseMs = looks.pauseUntil - performance.now();
+    if (pauseMs > 0) await sleep(pauseMs);
+    looks.next = null;
+    const reading = Promise.all(this.sales.all(product).map((store) => store.buckets.heads(product, 0)));
+    looks.running = reading.catch(() => {});
+    const stocks = (await reading).map((one) => (one.kind === 'heads' ? one : { total: 0, free: 0, codes: null }));
+    if (givable(stocks.map(ofPlan)) === 0) looks.pauseUntil = performance.now() + NOTHING_FREE_MS;
+    let arriving: Promise<InTransit> | null = null;
+    const arrive = () => {
+      arriving ??= this.transfers.arrive(product, id);
+      return arriving;
+    };
+    return { stocks, arrive };
+  }
 }
+
+const ofPlan = ({ free, codes }: Pick<BucketHeads, 'free' | 'codes'>) => ({ free, codes: codes?.unused ?? null });
 
 /**
  * Codes of a pool that have left a bucket and not arrived in another one: those at home in the buckets, as far as each

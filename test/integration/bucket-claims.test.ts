@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { BucketClaims } from '../../shared/buckets/bucket-claims.js';
 import { Places } from '../../shared/buckets/places.js';
-import type { ReservationId, UserId } from '../../shared/domain/ids.js';
+import type { CampaignId, ReservationId, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
@@ -133,6 +134,59 @@ describe('a bucket without units and without a line', () => {
     expect((await campaign.checkout(late)).kind).toBe('reserved');
     await sale.persistAll();
     expect((await sale.table.inTransit(stored.id)).transfers).toEqual([]);
+  });
+});
+
+describe('a sold-out campaign without a line', () => {
+  it('gives a unit that has come back to the next claim of any bucket', async () => {
+    const campaign = await sale.open(4, false);
+    for (const bucket of [0, 1, 2, 3]) {
+      const [user] = usersOf(campaign, bucket, 1) as [string];
+      expect((await campaign.checkout(user)).kind).toBe('reserved');
+    }
+    for (const bucket of [1, 2]) {
+      const [, late] = usersOf(campaign, bucket, 2) as [string, string];
+      expect((await campaign.checkout(late)).kind).toBe('sold_out');
+    }
+    expect(await campaign.storeOf(0).campaigns.restock(campaign.product, 1, 10, null, 'ops', '')).toMatchObject({
+      kind: 'restocked',
+    });
+    const [, late] = usersOf(campaign, 1, 2) as [string, string];
+    expect((await campaign.checkout(late)).kind).toBe('reserved');
+    await sale.persistAll();
+  });
+
+  it('does not read all buckets for each of a flood of claims', async () => {
+    const campaign = await sale.open(0, false);
+    let reads = 0;
+    const stores = sale.shards.map(({ store }) => {
+      const buckets = Object.assign(Object.create(store.buckets) as typeof store.buckets, {
+        heads: (...args: Parameters<typeof store.buckets.heads>) => {
+          reads += 1;
+          return store.buckets.heads(...args);
+        },
+      });
+      return Object.assign(Object.create(store) as SaleStore, { buckets });
+    });
+    const sales = new Sales(stores, sale.map);
+    let queries = 0;
+    const table = Object.assign(Object.create(sale.table) as CampaignBuckets, {
+      inTransit: (id: CampaignId) => {
+        queries += 1;
+        return sale.table.inTransit(id);
+      },
+    });
+    const claims = new BucketClaims(sales, new Places(sales, LIMITS), sale.transfersOf(sales, table), LIMITS);
+    const begun = performance.now();
+    const claimed = Array.from({ length: 2_000 }, async (_, i) => {
+      await sleep(i / 10);
+      return claims.decide(campaign.claimOf(`user-${i}`), { kind: 'empty' });
+    });
+    for (const outcome of await Promise.all(claimed)) expect(outcome).toEqual({ kind: 'sold_out' });
+    const looks = reads / 4;
+    expect(looks).toBeGreaterThan(1);
+    expect(looks).toBeLessThan(3 + (performance.now() - begun) / 20);
+    expect(queries).toBeLessThanOrEqual(looks);
   });
 });
 
