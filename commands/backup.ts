@@ -20,7 +20,7 @@ An interrupted backup leaves <folder>/.partial, which the next one to the same f
 Of Redis it has the journal entries that Postgres lacks, so that everything that was promised before is in it, also while no worker runs.
 The rest of Redis is filled from Postgres.
 
-  --postgres-only   while Redis is away: without these entries. What was promised and not written to Postgres is not in the backup
+  --postgres-only   while Redis is away: without these entries. What was promised and not written to Postgres is missing
 
 Restore: npm run restore -- <folder>. More: docs/runbook.md, "Backup and restore".
 
@@ -62,7 +62,7 @@ await runCommand({
   },
 });
 
-/** Connects to all shards, or to none if the database has no schema yet. @throws Refused when Redis cannot be reached */
+/** Connects to all shards, or to none if the database has no schema. @throws Refused when Redis cannot be reached */
 async function openShards({ redis }: EngineUrls, database: Database): Promise<CommandShards | null> {
   if ((await readFormat(database)) === null) return null;
   const shards = await CommandShards.of(redis, database, {

@@ -12,7 +12,7 @@ import type { InTransit, Transfers } from './transfers.js';
 
 /** The bucket of a user seals, draws and decides in three calls; more are only needed when other users come first. */
 const TRIES = 50;
-/** The pause between two looks at the buckets of a campaign that has no free unit. Claims meanwhile share the next one. */
+/** The pause between two looks at a campaign that has no free unit. Claims meanwhile share the next one. */
 const NOTHING_FREE_MS = 20;
 /** The pause before units that are on their way are looked for again. */
 const ON_THEIR_WAY_MS = 10;

@@ -242,8 +242,8 @@ async function markClosed(client: Queryable, campaign: string, kind: PushMessage
 }
 
 /**
- * Marks the subscriptions of places that the service or an operator ended alone, in the transaction that writes so. Rows that a sender has
- * locked have another message already.
+ * Marks the subscriptions of places that the service or an operator ended alone, in the transaction that writes so.
+ * Rows that a sender has locked have another message already.
  */
 export async function markEndedPlaces(
   client: Queryable,

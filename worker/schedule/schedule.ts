@@ -60,8 +60,8 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
 }
 
 /**
- * Lets a bucket follow bucket 0. While bucket 0 is away, the bucket of a campaign that Postgres has as closed is closed;
- * the closing of bucket 0 closes the campaign in Postgres.
+ * Lets a bucket follow bucket 0. While bucket 0 is away, the bucket of a campaign that Postgres has as closed is
+ * closed; the closing of bucket 0 closes the campaign in Postgres.
  */
 async function follow({ sale, campaigns, homeOf, live, log }: Schedule, product: ProductId): Promise<void> {
   const home = homeOf(product);

@@ -15,8 +15,8 @@ export type KeyCacheDeps = {
 /**
  * The keys of the table `api_keys` in the memory of one process, so that a request needs no statement. The table is
  * read every `apiKeysEveryMs`, so a new or revoked key takes effect everywhere within about that time. Its size is
- * bounded where keys are created. While Postgres is away, the keys of the last read stay in force for `apiKeysKeptMs`, so
- * that a process that never reaches it again does not accept a revoked key for ever.
+ * bounded where keys are created. While Postgres is away, the keys of the last read stay in force for `apiKeysKeptMs`,
+ * so that a process that never reaches it again does not accept a revoked key for ever.
  */
 export class KeyCache {
   #byDigest: ReadonlyMap<string, CachedKey> | null = null;
