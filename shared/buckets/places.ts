@@ -16,8 +16,8 @@ const MOST_DRAWN_MEANWHILE = 500_000;
 
 /**
  * Positions in the lines of divided campaigns. Each bucket returns the numbers at some ranks, which are read again when
- * they are older than `freshMs`. So a position costs no call: that of the first users is exact, a later one differs by
- * a few places.
+ * they are older than `freshMs`. So a position costs no call: that of the first thousand users is exact, a later one
+ * differs by a few places.
  */
 export class Places implements LinePlaces {
   readonly #tables = new Map<ProductId, Table>();

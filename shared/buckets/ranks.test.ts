@@ -27,6 +27,13 @@ it('is exact for the first ranks, and off by less than a step for later ones', (
   expect(countBefore(ranks, 0)).toBe(0);
 });
 
+it('is exact for the first thousand users when all are in one bucket', () => {
+  const users = Array.from({ length: 5_000 }, (_, rank) => rank * 3 + 500 * Math.floor(rank / 100));
+  const ranks = ranksOf(users);
+  const exact = users.filter((number, rank) => countBefore(ranks, number) === rank);
+  expect(exact.slice(0, 1_000)).toEqual(users.slice(0, 1_000));
+});
+
 it('counts nobody in an empty bucket', () => {
   expect(countBefore({ waiting: 0, lastLineNo: 5, numbers: [] }, 3)).toBe(0);
 });

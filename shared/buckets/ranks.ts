@@ -1,5 +1,8 @@
-/** The first ranks of a bucket whose numbers are known, and of the later ones each so many. */
-export const EXACT_RANKS = 128;
+/**
+ * The first ranks of a bucket whose numbers are known, and of the later ones each so many. The first thousand users of
+ * the line may all be in one bucket. A read with 20,000 waiting users costs 0.9 ms of Redis, and with 128 ranks 0.5 ms.
+ */
+export const EXACT_RANKS = 1_000;
 export const LATER_RANKS = 64;
 
 /** Line numbers of a bucket in ascending order: of the first ranks, and of some later ones (lua/bucket_places.lua). */
