@@ -55,6 +55,15 @@ describe('the lines of an upload', () => {
     ['with empty lines', '\n\r\nA1\n  \n', [[3, 'A1', null]]],
     ['with quotes', '"a-1","u""1"\n"b 2" , "u2"\n', [[2, 'B2', 'u2']]],
     [
+      'with users as an export escapes them',
+      "A1,'@u1\nB2,'-u2\nC3,@u3\n",
+      [
+        [1, 'A1', '@u1'],
+        [2, 'B2', '-u2'],
+        [3, 'C3', '@u3'],
+      ],
+    ],
+    [
       'with an empty user',
       'A1,\nB2,""\n',
       [

@@ -12,6 +12,8 @@ const BLANKS = /\s*/y;
  * match the same character and matching takes linear time.
  */
 const CELL = /(?:"((?:[^"]|"")*)"\s*|([^",]*))(,|$)/y;
+/** What an export puts before a user id that begins like a formula. Ids have no apostrophe. */
+const ESCAPED = /^'(?=[-@])/;
 const NOT_A_CODE = {
   empty: 'the code is empty',
   too_long: 'the code is too long: at most 64 characters, and 128 with spaces and hyphens',
@@ -104,7 +106,8 @@ export class CodeLines {
     const first = !this.#begun;
     this.#begun = true;
     if (cells === null) return this.#refuse('the quotes are not closed, or text follows them');
-    const [typed = '', user = '', ...more] = cells;
+    const [typed = '', cell = '', ...more] = cells;
+    const user = cell.replace(ESCAPED, '');
     if (first && isHeader(cells)) return;
     if (more.length > 0) return this.#refuse('the line has more than two columns');
     const result = normaliseCode(typed);

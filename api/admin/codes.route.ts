@@ -127,7 +127,8 @@ export function codeRoutes({
         path: '/admin/campaigns/:id/codes',
         summary: 'Export all codes of a campaign as CSV',
         description:
-          'Columns `code,user_id`, in the order in which the codes were issued. The file can be imported again.',
+          'Columns `code,user_id`, in the order in which the codes were issued. The file can be imported again. An apostrophe precedes user ids ' +
+          'that begin with `@` or `-`, which spreadsheets would treat as formulas; an import removes it.',
         tag: 'admin',
         caller: 'admin',
         params,

@@ -179,7 +179,8 @@ export class CodesTable {
 
   /**
    * Writes all codes of a campaign as CSV, `code,user_id`, in the order of their numbers. Reads from Postgres only as
-   * fast as the destination accepts data.
+   * fast as the destination accepts data. A user id that a spreadsheet would treat as a formula gets an apostrophe, as
+   * `escape_formulas` of other CSV files has it; an import removes it.
    * @param begin called when Postgres has responded and before anything is written
    */
   async exportTo(campaignId: string, destination: Writable, begin: () => void): Promise<void> {
@@ -188,7 +189,8 @@ export class CodesTable {
       begin();
       const rows = client.query(
         copyTo(
-          `copy (select code, user_id from codes where campaign_id = '${campaignId}' order by code_no) to stdout (format csv, header)`,
+          `copy (select code, regexp_replace(user_id, '^(?=[-@])', '''') as user_id from codes
+             where campaign_id = '${campaignId}' order by code_no) to stdout (format csv, header)`,
         ),
       );
       await pipeline(rows, destination);

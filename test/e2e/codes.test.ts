@@ -259,6 +259,20 @@ describe('an upload', () => {
   });
 });
 
+test('an export has no cell that is a formula, and its import restores the users', async () => {
+  const [product, elsewhere] = [await open(), await open()];
+  const text = 'code,user_id\nFORMULA1,@SUM\nFORMULA2,-cmd\nFORMULA3,a-b@c\nFORMULA4,\n';
+  expect(await finished(await upload(product, text))).toMatchObject({ added: 4, errors: [] });
+  const users = (await stored(product)).map(({ user_id }) => user_id);
+  expect(users).toEqual(['@SUM', '-cmd', 'a-b@c', null]);
+  const exported = await exportOf(product);
+  expect(exported).toBe("code,user_id\nFORMULA1,'@SUM\nFORMULA2,'-cmd\nFORMULA3,a-b@c\nFORMULA4,\n");
+  await sql("delete from codes where code like 'FORMULA%'");
+  expect(await finished(await upload(elsewhere, exported))).toMatchObject({ added: 4, errors: [] });
+  expect((await stored(elsewhere)).map(({ user_id }) => user_id)).toEqual(users);
+  expect(await exportOf(elsewhere)).toBe(exported);
+});
+
 test('an export follows the pace of its reader: a stopped reader costs no memory, a closed one frees its connection', async () => {
   const product = await open();
   // 33 MB, more than the buffers of any socket.
