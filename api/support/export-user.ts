@@ -1,6 +1,6 @@
 import type { UserId } from '../../shared/domain/ids.js';
 import type { UserExport } from '../../shared/postgres/user-export.js';
-import type { FreshReservations } from './fresh-reservations.js';
+import { type FreshReservations, knowsAll } from './fresh-reservations.js';
 import type { PersonHistory } from './person-history.js';
 
 /** Campaigns in which Redis may have what Postgres does not have yet. */
@@ -9,7 +9,7 @@ const LIVE_CAMPAIGNS = 200;
 export type ExportUserDeps = {
   stored: UserExport;
   fresh: FreshReservations;
-  history: Pick<PersonHistory, 'selling'>;
+  history: Pick<PersonHistory, 'selling' | 'active'>;
   now: () => Date;
 };
 
@@ -22,8 +22,11 @@ export async function* exportUser(
   { stored, fresh, history, now }: ExportUserDeps,
   user: UserId,
 ): AsyncGenerator<string> {
-  const { reservations, places } = await fresh.ofUser(user, await history.selling(LIVE_CAMPAIGNS));
+  const { campaigns, more } = await history.selling(LIVE_CAMPAIGNS);
+  const found = await fresh.ofUser(user, campaigns);
+  const { reservations, places } = found;
   const live = {
+    complete: !more && (await knowsAll(fresh, found, (products) => history.active(user, products))),
     reservations: reservations.map(({ id, product, state, qty, orderId, dueMs }) => ({
       reservation_id: id,
       product_id: product,

@@ -1,5 +1,9 @@
-import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
+import type { CampaignId, CampaignNo, ProductId, ReservationId } from '../../shared/domain/ids.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import type { SellingCampaign } from './fresh-reservations.js';
+
+/** Reservations of a user that are compared with what Redis counts. */
+const ACTIVE = 1_000;
 
 /** A place in a line, as Postgres has it. */
 export type PlaceRow = {
@@ -51,6 +55,17 @@ export class PersonHistory {
     return rows;
   }
 
+  /** Reservations of the user that take a part of the allowance, in these campaigns. */
+  async active(user: string, products: readonly ProductId[]): Promise<ReservationId[]> {
+    const { rows } = await this.database.query<{ id: ReservationId }>(
+      `select r.redemption_id as id from campaigns c join redemptions r using (campaign_id)
+       where c.product_id = any($2) and r.user_id = $1 and (r.status in ('reserved', 'redeemed') or r.burned)
+       order by r.redemption_id desc limit $3`,
+      [user, products, ACTIVE],
+    );
+    return rows.map(({ id }) => id);
+  }
+
   async attempts(user: string, limit: number): Promise<AttemptRow[]> {
     const { rows } = await this.database.query<AttemptRow>(
       `select t.at, t.action, t.outcome, c.product_id, t.reservation_id
@@ -93,12 +108,13 @@ export class PersonHistory {
     return rows;
   }
 
-  /** Campaigns that sell now, newest first. */
-  async selling(limit: number): Promise<{ no: CampaignNo; productId: ProductId; name: string }[]> {
+  /** Campaigns that sell now, newest first. `more`: there are others. */
+  async selling(limit: number): Promise<{ campaigns: SellingCampaign[]; more: boolean }> {
     const { rows } = await this.database.query<{ no: CampaignNo; product_id: ProductId; name: string }>(
       `select no, product_id, name from campaigns where status in ('open', 'paused') order by no desc limit $1`,
-      [limit],
+      [limit + 1],
     );
-    return rows.map(({ no, product_id, name }) => ({ no, productId: product_id, name }));
+    const campaigns = rows.slice(0, limit).map(({ no, product_id, name }) => ({ no, productId: product_id, name }));
+    return { campaigns, more: rows.length > limit };
   }
 }

@@ -4,6 +4,7 @@ import {
   madeAtMs,
   type OrderId,
   orderIdOf,
+  type ProductId,
   parseReservationId,
   type ReservationId,
   reservationOfOrder,
@@ -19,6 +20,7 @@ import {
   type FreshPlace,
   type FreshReservation,
   type FreshReservations,
+  knowsAll,
   type SellingCampaign,
   statusOfRecord,
 } from './fresh-reservations.js';
@@ -38,11 +40,21 @@ export type FinderDeps = {
   campaign: (idOrProduct: string) => Promise<StoredCampaign>;
 };
 
-/** `complete`: false = Redis was unavailable, so what Postgres does not have yet is missing. */
-export type Found = { rows: RedemptionData[]; places: PlaceData[]; complete: boolean; next: string | null };
-type Recent = { reservations: FreshReservation[]; places: FreshPlace[]; complete: boolean };
+/**
+ * `isCurrent`: false = Redis was unavailable, so each state may be out of date. `complete`: false = what Postgres does
+ * not have yet may be missing, also because more campaigns sell than are looked at, or the user has several such units.
+ */
+export type Found = {
+  rows: RedemptionData[];
+  places: PlaceData[];
+  isCurrent: boolean;
+  complete: boolean;
+  next: string | null;
+};
+type Recent = { reservations: FreshReservation[]; places: FreshPlace[]; isCurrent: boolean; complete: boolean };
 
-const NOTHING: Omit<Found, 'next'> = { rows: [], places: [], complete: true };
+const NOTHING: Omit<Found, 'next'> = { rows: [], places: [], isCurrent: true, complete: true };
+const UNAVAILABLE: Recent = { reservations: [], places: [], isCurrent: false, complete: false };
 
 /**
  * Finds redemptions of all campaigns. Postgres has all but those of the last second; Redis has these, and the decision
@@ -57,9 +69,9 @@ export class RedemptionFinder {
     const filter = await this.#filterOf(query, campaign);
     if (filter === null) return { ...NOTHING, next: null };
     const isFirst = query.cursor === undefined;
-    const selling = isFirst ? await this.#sellingOf(campaign) : [];
+    const { campaigns: selling, more } = isFirst ? await this.#sellingOf(campaign) : { campaigns: [], more: false };
     // Redis first, then Postgres: what is written in between is on the page.
-    const recent = await this.#recent(filter, selling);
+    const recent = await this.#recent(filter, selling, more);
     const ofCampaign = recent.reservations.filter(({ product }) => campaign === null || product === campaign.productId);
     const unwritten = isFirst ? await this.#unwritten(ofCampaign) : [];
     const [page, placeRows] = await Promise.all([
@@ -71,12 +83,13 @@ export class RedemptionFinder {
     const missing = unwritten.filter(({ id }) => !onPage.has(id));
     const rows = merged(page.rows, inForce ?? new Map(), missing, filter, selling);
     const places = filter.userId === null ? [] : placesOf(filter.userId, placeRows, recent.places, selling);
-    return { rows, places, complete: recent.complete && inForce !== null, next: page.last };
+    const isCurrent = recent.isCurrent && inForce !== null;
+    return { rows, places, isCurrent, complete: isCurrent && recent.complete, next: page.last };
   }
 
   /** The campaigns in which a promise may not be written yet. */
-  async #sellingOf(campaign: StoredCampaign | null): Promise<readonly SellingCampaign[]> {
-    return campaign === null ? this.deps.history.selling(SELLING) : [campaign];
+  async #sellingOf(campaign: StoredCampaign | null): Promise<{ campaigns: readonly SellingCampaign[]; more: boolean }> {
+    return campaign === null ? this.deps.history.selling(SELLING) : { campaigns: [campaign], more: false };
   }
 
   /** @returns null = nothing can match. @throws Problem 400 */
@@ -117,12 +130,13 @@ export class RedemptionFinder {
     return (await this.deps.codes.find([normalised.code])).get(normalised.code) ?? null;
   }
 
-  /** Reads from Redis what may not be written yet. */
+  /** Reads from Redis what may not be written yet. @param more whether other campaigns sell as well */
   async #recent(
     { userId, orderId, reservationId }: RedemptionFilter,
     selling: readonly SellingCampaign[],
+    more: boolean,
   ): Promise<Recent> {
-    const { fresh } = this.deps;
+    const { fresh, history } = this.deps;
     const named = [reservationId as ReservationId | null, orderId === null ? null : reservationOfOrder(orderId)];
     const read = async (): Promise<Recent> => {
       const [known, ofUser] = await Promise.all([
@@ -131,9 +145,12 @@ export class RedemptionFinder {
       ]);
       const all = [...known.values(), ...(ofUser?.reservations ?? [])];
       const reservations = [...new Map(all.map((one) => [one.id as string, one])).values()];
-      return { reservations, places: ofUser?.places ?? [], complete: true };
+      if (userId === null || ofUser === null) return { reservations, places: [], isCurrent: true, complete: true };
+      const written = (products: readonly ProductId[]) => history.active(userId, products);
+      const complete = !more && (await knowsAll(fresh, ofUser, written));
+      return { reservations, places: ofUser.places, isCurrent: true, complete };
     };
-    return (await unlessUnavailable(read)) ?? { reservations: [], places: [], complete: false };
+    return (await unlessUnavailable(read)) ?? UNAVAILABLE;
   }
 
   /** Reads the decision in force about these rows; null = Redis was unavailable. */

@@ -23,7 +23,7 @@ export function reservationRoutes({ finder, apiKeys }: ReservationRouteDeps): Ro
       apiKeys.require(req, 'service');
       const { id } = validate(reservationContract.params, req.params);
       const found = parseReservationId(id) && (await finder.find({ reservation_id: id, limit: 1 }));
-      if (found && !found.complete) throw new EngineUnavailable('redis', 'the state of a reservation cannot be read');
+      if (found && !found.isCurrent) throw new EngineUnavailable('redis', 'the state of a reservation cannot be read');
       const [row] = found?.rows ?? [];
       if (!row) throw call.refusal('reservation_not_found', 'No reservation has this id.');
       call.reply(200, view(row));
@@ -32,8 +32,8 @@ export function reservationRoutes({ finder, apiKeys }: ReservationRouteDeps): Ro
       const { req } = call;
       apiKeys.require(req, 'service');
       const query = validate(reservationsContract.query, req.query);
-      const { rows, complete } = await finder.find({ ...query, limit: LIMIT });
-      if (!complete) throw new EngineUnavailable('redis', 'the state of an order cannot be read');
+      const { rows, isCurrent } = await finder.find({ ...query, limit: LIMIT });
+      if (!isCurrent) throw new EngineUnavailable('redis', 'the state of an order cannot be read');
       call.reply(200, rows.map(view));
     }),
   ];

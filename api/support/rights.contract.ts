@@ -12,7 +12,7 @@ export const exportContract = {
   description:
     'A JSON object: `user_id`, `exported_at`, a list for each table with rows of the user (`redemptions`, `waiting_tickets`, `push_subscriptions`, ' +
     '`attempts`, `codes`, `bans`, `actions`, `payment_events`, `further_payments`, `events`, `idempotency_records`), and `live`: places and ' +
-    'units that only Redis has yet. It is streamed; a response that ends early is not valid JSON. Audited without the user.',
+    'units that only Redis has yet (`complete`: false = it may have more, because more than 200 campaigns sell or the user has several). It is streamed; a response that ends early is not valid JSON. Audited without the user.',
   tag: 'admin',
   caller: 'admin',
   params,

@@ -70,7 +70,11 @@ export const placeData = z.object({
 });
 export type PlaceData = z.input<typeof placeData>;
 
-const complete = z.boolean().describe('false = Redis was unavailable, so what is not in Postgres yet is missing');
+const complete = z
+  .boolean()
+  .describe(
+    'false = what is not in Postgres yet may be missing: Redis was unavailable, more than 200 campaigns sell, or the user has several such units',
+  );
 
 export const searchContract = {
   method: 'get',

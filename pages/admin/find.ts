@@ -114,7 +114,7 @@ function resultsOf(
         el(
           'p',
           { class: 'notice', role: 'status' },
-          'Redis is not available, so promises of the last seconds may be missing.',
+          'Promises of the last seconds may be missing: Redis is not available, or there are too many to look at.',
         ),
       ];
   if (rows.length === 0 && places.length === 0)

@@ -61,7 +61,9 @@ function contentOf(
   const isEmpty = redemptions.length === 0 && places.length === 0 && timeline.length === 0;
   if (isEmpty) return [el('p', { class: 'card empty' }, 'Nothing is known about this user.')];
   const notices = [
-    complete ? '' : 'Redis is not available, so promises of the last seconds may be missing.',
+    complete
+      ? ''
+      : 'Promises of the last seconds may be missing: Redis is not available, or there are too many to look at.',
     truncated ? 'This user has more entries than this page shows.' : '',
   ].filter(Boolean);
   return [

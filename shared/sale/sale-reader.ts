@@ -4,6 +4,8 @@ import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
 import type { CampaignNo, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from '../redis/keys.js';
+import { parseRecord } from '../redis/record-format.js';
+import { PERSON } from '../redis/record-formats.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import { unpackTerms } from './packed-terms.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
@@ -51,6 +53,12 @@ export class SaleReader {
   /** Returns whether a key has an idempotency record, so that a request with it is a repetition. */
   async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
     return (await this.#read(() => this.scripts.redis.exists(keys.idempotency(user, key)))) > 0;
+  }
+
+  /** Number of reservations for which a user's allowance is taken in this shard. */
+  async slotsOf(product: ProductId, user: UserId): Promise<number> {
+    const text = await this.#read(() => this.scripts.redis.hget(keys.people(product), user));
+    return text === null ? 0 : parseRecord(PERSON, text).slots.length;
   }
 
   /** Whether a user has a place in the line of this shard. */

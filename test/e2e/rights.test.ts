@@ -316,7 +316,7 @@ describe('the export of a user', () => {
     const answer = await operator.call('GET', '/admin/users/nobody-knows/export');
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     const { user_id, exported_at, live, actions, ...lists } = JSON.parse(answer.text);
-    expect([user_id, live]).toEqual(['nobody-knows', { reservations: [], places: [] }]);
+    expect([user_id, live]).toEqual(['nobody-knows', { complete: true, reservations: [], places: [] }]);
     expect(Object.values(lists).every((list) => Array.isArray(list) && list.length === 0)).toBe(true);
     // The export itself, which is in the audit log.
     expect(actions).toMatchObject([{ action: 'user.export', actor: 'tester', after: { user_id } }]);

@@ -173,6 +173,37 @@ describe('a promise that is not written yet', () => {
     expect((await search({ user_id: bob.user })).body.places).toMatchObject([{ position: 1 }]);
   });
 
+  test('and of which its user has several, is reported as not complete until all are written', async () => {
+    const terms = { total_limit: 9, hold_seconds: 900, per_user_limit: 3 };
+    const product = await operator.openCampaign(terms);
+    const ann = arrive(service.url, product);
+    const completeFor = async (user: string) => [
+      (await search({ user_id: user })).body.complete,
+      (await search({ user_id: user, product_id: product })).body.complete,
+      (await person(user)).complete,
+      JSON.parse((await operator.call('GET', `/admin/users/${user}/export`)).text).live.complete,
+    ];
+    const first = (await ann.checkout()).data;
+    await written(first.reservation_id);
+    await service.worker.stop();
+    await ann.checkout();
+    // Of one promise that Postgres lacks, Redis has the id.
+    expect(await completeFor(ann.user)).toEqual([true, true, true, true]);
+    const last = String((await ann.checkout()).data.reservation_id);
+    expect(await completeFor(ann.user)).toEqual([false, false, false, false]);
+    expect(idsOf(await search({ user_id: ann.user }))).toEqual([last, first.reservation_id]);
+    const bob = arrive(service.url, product);
+    expect(await completeFor(bob.user)).toEqual([true, true, true, true]);
+    // The states of what was found are those in force.
+    const order = `/flash-sale/reservations?order_id=${first.order_id}&user_id=${ann.user}`;
+    expect((await asService(order)).data).toMatchObject([{ reservation_id: first.reservation_id }]);
+    service.worker = await startWorkerProcess(service.env);
+    await written(last);
+    expect(await completeFor(ann.user)).toEqual([true, true, true, true]);
+    await payments.release(first.reservation_id);
+    expect(await completeFor(ann.user)).toEqual([true, true, true, true]);
+  });
+
   test('that does not exist is 404 to a service, and other keys may not read it', async () => {
     expectProblem(await asService(`/flash-sale/reservations/${randomUUID()}`), 404, 'reservation_not_found');
     expectProblem(await asService('/flash-sale/reservations/nonsense'), 404, 'reservation_not_found');

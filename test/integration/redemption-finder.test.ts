@@ -27,7 +27,7 @@ await sql.query(
 const no = (await sql.query('select no from campaigns')).rows[0].no as CampaignNo;
 
 /** A reservation that Redis has. `finder` calls `beforeRead` with the number of the read, from 1, before each one. */
-function decided(beforeRead: (read: number, write: () => Promise<void>) => Promise<void>) {
+function decided(beforeRead: (read: number, write: () => Promise<void>) => Promise<void>, slots = 1) {
   const prefix = newReservationPrefix();
   const id = reservationIdOf(prefix, no);
   const user = `user-${prefix}`;
@@ -68,7 +68,7 @@ function decided(beforeRead: (read: number, write: () => Promise<void>) => Promi
     },
     ofUser: async () => {
       await read();
-      return { reservations: [record], places: [] };
+      return { reservations: [record], places: [], slots: new Map([[record.product, slots]]) };
     },
   } as unknown as FreshReservations;
   const deps = { search: new RedemptionSearch(database), history: new PersonHistory(database), fresh };
@@ -87,4 +87,31 @@ test.each([
     const { rows, complete } = await one.finder.find({ ...query(one), limit: 5 });
     expect([at, complete, rows.map(({ redemption_id }) => redemption_id)]).toEqual([at, true, [one.id]]);
   }
+});
+
+test('a search by user is not complete while Redis counts more reservations than are known', async () => {
+  const one = decided(async () => {}, 2);
+  const find = async () => (await one.finder.find({ user_id: one.user, limit: 5 })).complete;
+  expect(await find()).toBe(false);
+  const known = decided(async () => {}, 1);
+  expect((await known.finder.find({ user_id: known.user, limit: 5 })).complete).toBe(true);
+});
+
+test('a search by user that does not look at all campaigns that sell is not complete, but current', async () => {
+  const openMore = (count: number) =>
+    sql.query(
+      `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
+         waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
+       select gen_random_uuid(), gen_random_uuid(), 'a', 'shared', 1, 1, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'return',
+         false, '{}', 'open' from generate_series(1, $1)`,
+      [count],
+    );
+  const one = decided(async () => {});
+  const find = (query: { user_id: string } | { order_id: string }) => one.finder.find({ ...query, limit: 5 });
+  await openMore(199);
+  expect(await find({ user_id: one.user })).toMatchObject({ complete: true, isCurrent: true });
+  await openMore(1);
+  expect(await find({ user_id: one.user })).toMatchObject({ complete: false, isCurrent: true });
+  // It is found by its own id, not by a look at the campaigns.
+  expect(await find({ order_id: orderIdOf(one.id) })).toMatchObject({ complete: true });
 });
