@@ -146,11 +146,13 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   const places = new Places(sales, LIMITS);
   for (const { sale } of all) sale.line.places = places;
   const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
+  const bucketClaims = new BucketClaims(sales, places, transfers, LIMITS);
+  for (const { sale } of all) sale.reservations.units = bucketClaims;
   const queues = connectQueues(all, life, log);
   return {
     queues,
     queueStates: new Recent(() => queues.states(shards.home.clock.nowMs()), QUEUES_EVERY_MS),
-    bucketClaims: new BucketClaims(sales, places, transfers, LIMITS),
+    bucketClaims,
     ...{ name, config, log, metrics, tracing, life, shards, database, reads, replica, openPool, sales },
     clock: shards.home.clock,
     ...{ generation, directory: new CampaignDirectory(sales, generation) },

@@ -28,6 +28,8 @@
 --                                     paid_by: reference of the first payment, if this is a second one; qty: units that
 --                                     the reservation has, if some were given back
 --   ended entries state               released, expired, refunded, burned or voided: the user no longer has the unit
+--   short entries state               as ended, but another bucket may have a unit, which the caller may fetch; final
+--                                     if none has
 --   order_needed user order_id        a unit may be reacquired; the caller must pass the key of the order
 --   not_combinable reservations       these reservations on the same order exclude it; nothing is changed
 --   archived pass                     the campaign is archived and Redis lacks the record; Postgres may have it
@@ -130,6 +132,13 @@ local function reacquire(r, reservation, claims)
   return redeem(r, reservation, 'reacquired')
 end
 
+-- Returns whether the only thing that a late payment lacks is a unit of its bucket. Others may have some for as long as
+-- no user waits, which an open bucket says.
+local function is_short(r, reservation)
+  local may_fetch = c.bucket == 'open' and c.status ~= 'closed' and not c.unlimited
+  return may_fetch and c.late_payment == 'reacquire' and c.free < reservation.qty and is_eligible(r, reservation)
+end
+
 local function confirm(r)
   local reservation = reservation_of(plan, r.reservation_id)
   if not reservation and c.archived then return { kind = 'archived', pass = c.archived } end
@@ -154,6 +163,7 @@ local function confirm(r)
     return_units(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
   end
   if claims and units_are_free(reservation) and is_eligible(r, reservation) then return reacquire(r, reservation, claims) end
+  if has_ended and is_short(r, reservation) then return { kind = 'short', state = reservation.state } end
   return { kind = 'ended', state = reservation.state }
 end
 

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
+import { BucketClaims } from '../shared/buckets/bucket-claims.js';
+import { Places } from '../shared/buckets/places.js';
+import { Transfers } from '../shared/buckets/transfers.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot, serviceVersion } from '../shared/config/project-root.js';
@@ -13,6 +16,7 @@ import { queueErrorLog } from '../shared/observability/queue-error-log.js';
 import { settledWithin } from '../shared/observability/settled-within.js';
 import { openTracing, type Tracing } from '../shared/observability/tracing.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
+import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
 import type { StoredCampaign } from '../shared/postgres/campaigns.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
@@ -120,6 +124,13 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     return { ...shard, ...createSaleStores(config, database, shard), has, isHere };
   });
   const shards = new Shards(all, map);
+  const sales = new Sales(
+    all.map(({ sale }) => sale),
+    map,
+  );
+  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
+  const units = new BucketClaims(sales, new Places(sales, LIMITS), transfers, LIMITS);
+  for (const { sale } of all) sale.reservations.units = units;
   const onQueueError = queueErrorLog(log);
   const queueServers = all.map(({ redis }) => ({ connection: redis.forJobs(), shardPrefix: redis.prefix }));
   const queues = new JobQueues(queueServers, onQueueError, LIMITS);
@@ -128,10 +139,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     ...{ name, config, log, metrics, tracing, life, shards, queueServers, queues, onQueueError },
     ...{ database, openPool, historyDatabase, lockDatabase },
     clock: shards.home.clock,
-    sales: new Sales(
-      all.map(({ sale }) => sale),
-      map,
-    ),
+    sales,
   };
 }
 

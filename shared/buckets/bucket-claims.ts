@@ -3,6 +3,7 @@ import { FIRST_BUCKET, homeCodes } from '../domain/buckets.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
 import { givable, planFetch } from '../domain/rounds.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import type { UnitFetch } from '../sale/reservations.js';
 import type { ReserveInput } from '../sale/reserve-input.js';
 import type { Sales } from '../sale/sales.js';
 import type { BucketHeads } from '../sale/scripts/buckets.js';
@@ -27,7 +28,7 @@ type Looks = { running: Promise<unknown>; next: Promise<Look> | null; pauseUntil
  * buckets are sealed, and the user gets the next number of the one line. Without one, units are fetched from other
  * buckets.
  */
-export class BucketClaims {
+export class BucketClaims implements UnitFetch {
   /** Campaigns whose buckets have all confirmed to this process that they are sealed. */
   readonly #sealed = new Set<ProductId>();
   readonly #sealing = new Map<ProductId, Promise<void>>();
@@ -57,6 +58,11 @@ export class BucketClaims {
     } finally {
       for (const lineNo of drawn) this.places.joined(product, lineNo, outcome?.kind === 'queued');
     }
+  }
+
+  /** @throws EngineUnavailable when a bucket or Postgres cannot be used, or when units do not arrive in time */
+  fetchUnit(product: ProductId, bucket: number): Promise<boolean> {
+    return inTime(performance.now() + this.limits.bucketClaimMs, product, this.#fetch(product, bucket, 1));
   }
 
   /** @param drawn gets the numbers that are drawn */

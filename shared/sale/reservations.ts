@@ -1,7 +1,9 @@
+import { bucketOfReservation } from '../domain/buckets.js';
 import type { OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
 import { CallBatcher } from '../redis/call-batcher.js';
 import { keys, saleKeys } from '../redis/keys.js';
+import type { WithoutEntries } from '../redis/script-contract.js';
 import type { OrderClaims } from './order-claims.js';
 import type { Missed } from './recall.js';
 import type { SaleCalls } from './sale-calls.js';
@@ -37,12 +39,23 @@ import {
  */
 export type SettledBy = { actor: string; trace: string };
 
+/** Fetches a unit into a bucket that has none. */
+export type UnitFetch = {
+  /** @returns false when no bucket has a unit. @throws EngineUnavailable */
+  fetchUnit(product: ProductId, bucket: number): Promise<boolean>;
+};
+
+/** Other users may get the units that were fetched for a payment. */
+const FETCHES = 3;
+
 /** A payment, and the owner of its order once it is known. */
 type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
 type OrderOwner = { user: UserId; order: OrderId };
 
 /** Payments, releases and refunds of reservations. Every method throws EngineUnavailable when Redis cannot be used. */
 export class Reservations {
+  /** For late payments in divided campaigns; null = they get units of their own bucket only. */
+  units: UnitFetch | null = null;
   readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
   readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
 
@@ -61,7 +74,22 @@ export class Reservations {
   }
 
   confirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy): Promise<ConfirmOutcome> {
-    return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, by));
+    return this.calls.of(product, reservation, () => this.#confirmOrFetch(product, reservation, paymentRef, by));
+  }
+
+  /** Fetches units for a late payment whose bucket has none, while another bucket has some. */
+  async #confirmOrFetch(
+    product: ProductId,
+    reservation: ReservationId,
+    paymentRef: string,
+    by: SettledBy,
+  ): Promise<Confirmed> {
+    for (let fetches = 0; ; fetches += 1) {
+      const reply = await this.#confirm(product, reservation, paymentRef, by);
+      if (reply.kind !== 'short') return reply;
+      const isFetched = fetches < FETCHES && (await this.units?.fetchUnit(product, bucketOfReservation(reservation)));
+      if (!isFetched) return { ...reply, kind: 'ended' };
+    }
   }
 
   /** Does the same for a reservation that is held, paid or ended, but reacquires nothing for one that has ended. */
@@ -85,11 +113,11 @@ export class Reservations {
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy) {
     const ask = this.#askConfirm(product, reservation, paymentRef, by);
     const first = await ask('unknown');
-    if (first.kind !== 'order_needed') return first as Confirmed;
+    if (first.kind !== 'order_needed') return first as Confirmed | Short;
     const { user, order } = first;
     const again = () => ask('known', { user, order });
     const reply = await this.orders.whileLive(user, order, await again(), again);
-    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
+    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed | Short;
   }
 
   #askConfirm(product: ProductId, reservation: ReservationId, paymentRef: string, by: SettledBy) {
@@ -215,3 +243,4 @@ async function eachAlone<Request, Reply>(
 
 /** The decisions of `confirm`, without the request for the key of the order. */
 type Confirmed = ConfirmOutcome | Missed;
+type Short = Extract<WithoutEntries<ConfirmDecision>, { kind: 'short' }>;

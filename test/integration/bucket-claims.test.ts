@@ -190,6 +190,56 @@ describe('a sold-out campaign without a line', () => {
   });
 });
 
+describe('a late payment', () => {
+  const by = { actor: 'shop', trace: '' };
+  /** The user's reservation has ended, and another user of the bucket has got the last unit of it. */
+  async function tooLate(others: Parameters<typeof sale.open>[2], line = false) {
+    const campaign = await sale.open(8, line, { latePayment: 'reacquire', ...others });
+    const [late, next, last] = usersOf(campaign, 1, 3) as [string, string, string];
+    const held = await campaign.checkout(late);
+    if (held.kind !== 'reserved') throw new Error(`the user got ${held.kind}`);
+    const { reservations } = campaign.storeOf(1);
+    await reservations.release(campaign.product, held.reservationId, null, '', by);
+    for (const user of [next, last]) expect((await campaign.checkout(user)).kind).toBe('reserved');
+    const pay = () => reservations.confirm(campaign.product, held.reservationId, 'pay-1', by);
+    return { campaign, pay };
+  }
+
+  it.each([false, true])('gets a unit of another bucket while no user waits (waiting room: %s)', async (line) => {
+    const { campaign, pay } = await tooLate({}, line);
+    expect(await pay()).toMatchObject({ kind: 'redeemed', reacquired: true });
+    expect(await pay()).toMatchObject({ kind: 'redeemed', reacquired: true });
+    await sale.persistAll();
+    expect(await sale.sales.stock(campaign.product)).toMatchObject({ total: 8, free: 5, held: 2, redeemed: 1 });
+    expect((await sale.table.inTransit(campaign.stored.id)).transfers).toEqual([]);
+  });
+
+  it('is refused when no bucket has a unit, when the campaign reacquires none, and when it is closed', async () => {
+    const { campaign, pay } = await tooLate({});
+    for (let i = 0; i < 6; i += 1) {
+      const [user] = usersOf(campaign, i % 4, 20).slice(10 + i) as [string];
+      await campaign.checkout(user);
+    }
+    expect(await sale.sales.stock(campaign.product)).toMatchObject({ free: 0 });
+    expect(await pay()).toMatchObject({ kind: 'ended', state: 'released' });
+    const refusing = await tooLate({ latePayment: 'refuse' });
+    expect(await refusing.pay()).toMatchObject({ kind: 'ended', state: 'released' });
+    const closed = await tooLate({});
+    for (const { campaigns } of sale.sales.all(closed.campaign.product))
+      await campaigns.setStatus(closed.campaign.product, 'close', 'ops', '');
+    expect(await closed.pay()).toMatchObject({ kind: 'ended', state: 'released' });
+    await sale.persistAll();
+  });
+
+  it('is refused once the buckets are sealed', async () => {
+    const { campaign, pay } = await tooLate({}, true);
+    await Promise.all(sale.sales.all(campaign.product).map(({ buckets }) => buckets.seal(campaign.product)));
+    expect(await pay()).toMatchObject({ kind: 'ended', state: 'released' });
+    expect(await sale.sales.stock(campaign.product)).toMatchObject({ free: 6 });
+    await sale.persistAll();
+  });
+});
+
 describe('a bucket whose units do not arrive', () => {
   it('is given up after a time, and a retry gets a unit when they have arrived', async () => {
     const campaign = await sale.open(80, false);

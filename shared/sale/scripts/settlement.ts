@@ -80,6 +80,11 @@ const acknowledged = ({ durable, entries }: Decision) => ({ durable, journalId: 
 const archived = ({ raw }: Decision) => ({ pass: word(raw, 'pass') });
 const none = () => ({});
 
+const ended = (decision: Decision) => ({
+  state: oneOf(decision.raw, 'state', ['released', 'expired', 'refunded', 'burned', 'voided']),
+  ...acknowledged(decision),
+});
+
 export const CONFIRM_DECISIONS = {
   redeemed: (decision: Decision) => ({
     orderId: word(decision.raw, 'order_id'),
@@ -89,10 +94,8 @@ export const CONFIRM_DECISIONS = {
     qty: decision.raw.qty === undefined ? null : number(decision.raw, 'qty'),
     ...acknowledged(decision),
   }),
-  ended: (decision: Decision) => ({
-    state: oneOf(decision.raw, 'state', ['released', 'expired', 'refunded', 'burned', 'voided']),
-    ...acknowledged(decision),
-  }),
+  ended,
+  short: ended,
   order_needed: ({ raw }: Decision) => ({ user: word(raw, 'user') as UserId, order: word(raw, 'order_id') as OrderId }),
   not_combinable: ({ raw }: Decision) => ({ reservations: words<ReservationId>(raw, 'reservations') }),
   archived,
@@ -126,10 +129,13 @@ type DecisionOf<Kinds extends Decoders> = {
 export type ConfirmDecision = DecisionOf<typeof CONFIRM_DECISIONS>;
 export type ReleaseDecision = DecisionOf<typeof RELEASE_DECISIONS>;
 
-/** The store handles the other kinds: it passes the key of the order, and restores users of archived campaigns. */
+/**
+ * The store handles the other kinds: it passes the key of the order, fetches units, and restores users of archived
+ * campaigns.
+ */
 export type ConfirmOutcome = Exclude<
   WithoutEntries<ConfirmDecision>,
-  { kind: 'order_needed' | 'not_combinable' | 'archived' }
+  { kind: 'short' | 'order_needed' | 'not_combinable' | 'archived' }
 >;
 export type ReleaseOutcome = Exclude<WithoutEntries<ReleaseDecision>, { kind: 'archived' }>;
 

@@ -290,6 +290,38 @@ test('a payment that is too late takes no unit again when another code is on the
   expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'released' });
 });
 
+test('a late payment in a bucket without units is refused only when no other bucket can give one', async () => {
+  const campaign = await sale.openBucket({ total: 1 }, { latePayment: 'reacquire' });
+  const checkout = async (user: string) => {
+    const outcome = await campaign.checkout(user, { bucket: { buckets: 10, place: null } });
+    return outcome.kind === 'reserved' ? outcome.reservationId : outcome.kind;
+  };
+  const late = await checkout('ann');
+  await campaign.release(late);
+  await checkout('bob');
+  const { reservations, buckets } = campaign.store;
+  const fetched: unknown[] = [];
+  const pay = async (isFetched: () => Promise<boolean>) => {
+    reservations.units = {
+      fetchUnit: (...call) => {
+        fetched.push(call);
+        return isFetched();
+      },
+    };
+    return campaign.confirm(late).finally(() => {
+      reservations.units = null;
+    });
+  };
+  expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'released' });
+  expect(await pay(async () => false)).toMatchObject({ kind: 'ended', state: 'released' });
+  expect(fetched).toEqual([[campaign.product, 3]]);
+  // Other users get what is fetched.
+  expect(await pay(async () => true)).toMatchObject({ kind: 'ended', state: 'released' });
+  expect(fetched).toHaveLength(4);
+  const moved = async () => (await buckets.moveIn(campaign.product, 5, 1, 1)).kind === 'moved';
+  expect(await pay(moved)).toMatchObject({ kind: 'redeemed', reacquired: true });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('confirm')).toEqual([]);
 });
