@@ -34,6 +34,11 @@ export class BucketClaims implements UnitFetch {
   readonly #sealing = new Map<ProductId, Promise<void>>();
   /** By campaign and bucket. */
   readonly #fetching = new Map<string, Promise<boolean>>();
+  /**
+   * Users who join a line, by campaign and user. A user draws one number at a time, because positions of others count
+   * the numbers that are drawn.
+   */
+  readonly #joining = new Map<string, Promise<ReserveOutcome>>();
   readonly #looks = new Map<ProductId, Looks>();
 
   constructor(
@@ -49,6 +54,20 @@ export class BucketClaims implements UnitFetch {
    *   `bucketClaimMs`; they go on, and a retry finds them
    */
   async decide(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
+    if (first.kind !== 'draw' || first.lineNo !== null) return this.#decideAll(input, first);
+    const { product, user } = input;
+    const name = `${product} ${user}`;
+    const earlier = this.#joining.get(name);
+    if (earlier) {
+      await earlier.catch(() => {});
+      return this.decide(input, await this.sales.of(product, this.sales.bucketOf(product, user)).claims.reserve(input));
+    }
+    const joining = this.#decideAll(input, first).finally(() => this.#joining.delete(name));
+    this.#joining.set(name, joining);
+    return joining;
+  }
+
+  async #decideAll(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
     const { product } = input;
     const drawn: number[] = [];
     let outcome: ReserveOutcome | null = null;
