@@ -47,8 +47,8 @@ export class CodeFeed {
   }
 
   /**
-   * Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. The first one
-   * who asks after a pause hears that this is not known.
+   * Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. After a pause
+   * this is usually not known until the next ping.
    */
   get isComplete(): boolean {
     if (!this.#subscribed) return false;

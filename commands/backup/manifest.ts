@@ -7,6 +7,8 @@ import { FORMAT } from '../../shared/domain/format.js';
 import { Refused } from '../../shared/errors/faults.js';
 
 export const MANIFEST = 'manifest.json';
+/** The journal entries that Postgres lacked. */
+export const JOURNAL_FILE = 'journal.copy.gz';
 
 const manifestForm = z.object({
   format: z.literal(FORMAT),

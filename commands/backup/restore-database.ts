@@ -6,7 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { Refused } from '../../shared/errors/faults.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { keepEpoch, readRegionState } from '../../shared/postgres/region-state.js';
-import type { Manifest } from './manifest.js';
+import { JOURNAL_FILE, type Manifest } from './manifest.js';
 import { quoted, readSequences, readTables } from './tables.js';
 
 const LOCK_MS = 2_000;
@@ -101,12 +101,24 @@ async function switchTriggers(client: Client, how: 'disable' | 'enable'): Promis
   for (const { name } of rows) await client.query(`alter table ${quoted(name)} ${how} trigger user`);
 }
 
+/** Fills a table from a file. A row that an earlier file has is left out: a journal entry may be recovered already. */
 async function fillTable(
   client: Client,
   folder: string,
   { name, columns, file, rows }: Manifest['tables'][number],
 ): Promise<void> {
-  const fill = client.query(copyFrom(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) from stdin`));
+  const list = columns.map(quoted).join(', ');
+  const isJournal = file === JOURNAL_FILE;
+  const target = isJournal ? 'journal_of_backup' : quoted(name);
+  if (isJournal)
+    await client.query(
+      `create temporary table ${target} on commit drop as select ${list} from ${quoted(name)} with no data`,
+    );
+  const fill = client.query(copyFrom(`copy ${target} (${list}) from stdin`));
   await pipeline(createReadStream(join(folder, file)), createGunzip(), fill);
   if (fill.rowCount !== rows) throw new Error(`${name} got ${fill.rowCount} of ${rows} rows`);
+  if (isJournal)
+    await client.query(
+      `insert into ${quoted(name)} (${list}) select ${list} from ${target} on conflict (journal_id) do nothing`,
+    );
 }

@@ -22,7 +22,7 @@ import { Refused } from '../../shared/errors/faults.js';
 import { readFormat } from '../../shared/postgres/format.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { CommandShards } from '../command-shards.js';
-import { MANIFEST, type Manifest } from './manifest.js';
+import { JOURNAL_FILE, MANIFEST, type Manifest } from './manifest.js';
 import { quoted, readSequences, readTables, type Table } from './tables.js';
 import { RECOVERED_COLUMNS, unpersistedRows } from './unpersisted-rows.js';
 
@@ -160,7 +160,7 @@ async function writeTable(client: Client, { name, columns }: Table, folder: stri
 
 /** Writes the journal entries that Postgres lacks as rows of `recovered_entries`, which a new history applies. */
 async function writeEntries(shards: CommandShards, folder: string): Promise<WrittenTable> {
-  const file = `journal${TABLE_FILE}`;
+  const file = JOURNAL_FILE;
   let rows = 0;
   async function* lines(): AsyncGenerator<string> {
     for await (const line of unpersistedRows(shards)) {

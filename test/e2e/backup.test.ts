@@ -329,6 +329,11 @@ test('a backup has what no worker has written to Postgres', async () => {
   // Redis has it, too, so that nothing is applied twice.
   const kept = await run('restore', [backup, '--replace', '--redis', 'keep']);
   expect([kept.status, kept.stderr]).toEqual([0, '']);
+  // The entries are in the journal, and since the restore also among those to be recovered.
+  const both = join(folder, 'both');
+  expect((await run('backup', [both])).stdout).toMatch(/ {3}[1-9] rows .* journal of Redis\n/);
+  const refilled = await run('restore', [both, '--replace', '--redis', 'keep']);
+  expect([refilled.status, refilled.stderr]).toEqual([0, '']);
   const again = await startWorkerProcess(service.env);
   await allPersisted(product);
   expect((await ledger(service.env, product)).verdict).toMatchObject(whole);
