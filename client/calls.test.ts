@@ -32,11 +32,19 @@ test.each([
   ['the login of a network', new Response('<html>', { status: 407 })],
   ['JSON of another service', Response.json({ code: 'NotFound', type: 'about:blank' }, { status: 404 })],
   ['a problem document of another service', Response.json({ type: '/errors/', code: 'gone' }, { status: 410 })],
+  [
+    'a problem document with a code of its own',
+    Response.json({ type: 'https://gw/errors/no_such_route', code: 'no_such_route' }, { status: 404 }),
+  ],
+  ['a problem document without a code', Response.json({ type: 'https://gw/errors/undefined' }, { status: 404 })],
+  ['a redirect', new Response(null, { status: 302, headers: { Location: '/login' } })],
+  ['a 304 that was not asked for', new Response(null, { status: 304 })],
+  ['data without what was asked for', Response.json({ data: {} })],
   ['JSON that is no object', Response.json('busy', { status: 400 })],
   ['null', Response.json(null, { status: 409 })],
   ['a page of the portal', new Response('<html>')],
 ])('%s counts as no response', async (_, answer) => {
-  const refusal = await refusalOf(callsWith(() => answer).once({ method: 'GET', path: '/' }));
+  const refusal = await refusalOf(callsWith(() => answer).once({ method: 'GET', path: '/', needs: 'status' }));
   expect(refusal).toMatchObject({ code: 'unreachable', status: 0, passes: true, isFinal: false });
   expect(refusal?.message).toContain(`${answer.status} of another server`);
 });
@@ -78,4 +86,22 @@ test('a call is given up in time, also when the clock of the device is set back'
   } finally {
     clock.mockRestore();
   }
+});
+
+test('no call follows a redirect', async () => {
+  const modes: unknown[] = [];
+  const send = async (_: unknown, init?: RequestInit) => {
+    modes.push(init?.redirect);
+    return Response.json({ data: {} });
+  };
+  await new Calls({ baseUrl: '', fetch: send as typeof fetch, timeoutMs: 10_000 }).once({ method: 'GET', path: '/' });
+  expect(modes).toEqual(['manual']);
+});
+
+test('a date of `Retry-After` is by the clock of the server', async () => {
+  const headers = { 'Retry-After': 'Wed, 21 Oct 2015 07:28:02 GMT', Date: 'Wed, 21 Oct 2015 07:28:00 GMT' };
+  const refusal = await refusalOf(
+    callsWith(() => new Response('', { status: 429, headers })).once({ method: 'GET', path: '/' }),
+  );
+  expect(refusal).toMatchObject({ retryAfterMs: 2_000 });
 });

@@ -1,8 +1,10 @@
+import { CODES } from './codes.js';
 import type { Retry } from './types.js';
 
 /**
  * A refusal by the service. `code` is that of the problem document; `unreachable` = the service did not respond. The
- * response of a proxy or a captive portal in its place says nothing about the call, so it counts as none.
+ * response of a proxy or a captive portal in its place says nothing about the call, so it counts as none, as does a
+ * redirect.
  */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
@@ -23,12 +25,9 @@ export class Refusal extends Error {
     return [0, 408, 429].includes(this.status) || this.status >= 500;
   }
 
-  /**
-   * Whether the attempt has ended: for the same key the service would have returned a unit or place that an earlier try
-   * took. Of a ticket: there is nothing to follow.
-   */
+  /** Whether there is nothing to follow: the service knows neither a unit nor a place. */
   get isFinal(): boolean {
-    return [404, 409, 410].includes(this.status) || this.code === 'ticket_invalid';
+    return ([404, 409, 410].includes(this.status) && this.code !== 'not_found') || this.code === 'ticket_invalid';
   }
 }
 
@@ -40,6 +39,8 @@ export type Call = {
   body?: unknown;
   /** Of `fetch`; none = the cache of the browser may respond. */
   cache?: 'no-cache';
+  /** A field that the data of a response must have, or another server has sent it. */
+  needs?: string;
 };
 
 const FIRST_BACKOFF_MS = 400;
@@ -47,10 +48,13 @@ const MAX_BACKOFF_MS = 10_000;
 const PROBE_MS = 3_000;
 const MAX_RETRY_AFTER_MS = 60_000;
 
-/** Reads `Retry-After`: seconds or a date. @returns null if it is missing, in the past or neither of them */
+/**
+ * Reads `Retry-After`: seconds, or a date by the clock of the server.
+ * @returns null if it is missing, in the past or neither of them
+ */
 function retryAfterMs(headers: Headers): number | null {
   const after = headers.get('Retry-After') ?? '';
-  const ms = 1000 * Number(after) || Date.parse(after) - Date.now();
+  const ms = 1000 * Number(after) || Date.parse(after) - (Date.parse(headers.get('Date') ?? '') || Date.now());
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }
 
@@ -60,6 +64,12 @@ function retryAfterMs(headers: Headers): number | null {
  */
 export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
+}
+
+/** Whether a body is a problem document of Doorbuster, and not one of a proxy. */
+function isOurs(json: Record<string, unknown>): json is { code: string } {
+  const { code, type } = json;
+  return typeof code === 'string' && CODES.has(code) && String(type).endsWith(`/errors/${code}`);
 }
 
 export type CallDeps = {
@@ -81,7 +91,7 @@ export class Calls {
   constructor(readonly deps: CallDeps) {}
 
   /** One call. @throws Refusal */
-  async once({ method, path, headers = {}, body, cache }: Call): Promise<Answer> {
+  async once({ method, path, headers = {}, body, cache, needs }: Call): Promise<Answer> {
     const { deps } = this;
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(), deps.timeoutMs);
@@ -92,6 +102,8 @@ export class Calls {
       const response = await deps.fetch(deps.baseUrl + path, {
         method,
         signal: cut.signal,
+        // A redirected POST becomes a GET, and a foreign origin must not get the ticket.
+        redirect: 'manual',
         ...(cache ? { cache } : {}),
         headers: {
           ...headers,
@@ -103,13 +115,14 @@ export class Calls {
       });
       deps.answered?.(response.headers, askedAtMs);
       const { status } = response;
-      if (status === 304) return { status, headers: response.headers, data: {} };
+      const isKnown = status === 304 && headers['If-None-Match'] !== undefined;
+      if (isKnown) return { status, headers: response.headers, data: {} };
       const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
-      if (response.ok && json?.data) return { status, headers: response.headers, data: json.data as Answer['data'] };
+      const data = json?.data as Answer['data'] | undefined;
+      if (response.ok && data && (!needs || needs in data)) return { status, headers: response.headers, data };
       const after = retryAfterMs(response.headers);
       // Everything else was cut off, or another server sent it.
-      if (json && String(json.type).endsWith(`/errors/${json.code}`))
-        throw new Refusal(String(json.code), status, after, json);
+      if (json && isOurs(json)) throw new Refusal(json.code, status, after, json);
       throw new Refusal('unreachable', 0, after, { detail: `${status} of another server` });
     } catch (error) {
       if (error instanceof Refusal) throw error;

@@ -219,7 +219,8 @@ export class Sale extends Emitter<SaleEvents> {
       this.#applyStatus(now ? now.data : fields);
     } catch (error) {
       if (error instanceof Refusal && !error.passes) {
-        if (error.isFinal || !this.#inDoubt) {
+        // In doubt a proxy may still deliver an earlier try, and the same key gets what that one took.
+        if (!this.#inDoubt) {
           await this.#kept.forget(attempt.key);
           this.#pending = null;
         }
@@ -243,6 +244,7 @@ export class Sale extends Emitter<SaleEvents> {
               method: 'POST',
               path: '/flash-sale/checkout',
               headers: { 'Idempotency-Key': key },
+              needs: 'status',
               body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
             }),
           this.#retryForMs,
@@ -272,6 +274,7 @@ export class Sale extends Emitter<SaleEvents> {
       method: 'GET',
       path: `/flash-sale/queue-status?${this.#query()}&user_id=${encodeURIComponent(this.options.userId)}`,
       headers: { ...this.#ticket(), ...(etag ? { 'If-None-Match': etag } : {}) },
+      needs: 'status',
     });
   }
 

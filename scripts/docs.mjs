@@ -33,6 +33,8 @@ const documents = {
   'docs/configuration.md': configurationDocument(),
   '.env.example': envExample(),
   'deploy/helm/values.schema.json': helmSchema(ENVIRONMENT, SECRET_NAMES),
+  'client/codes.ts': codesModule(),
+  'server/codes.ts': codesModule(),
   'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), TEXT_FIELDS),
   ...documentsWithFigures(),
 };
@@ -48,6 +50,17 @@ for (const [path, text] of Object.entries(documents)) {
 }
 if (!check) process.stdout.write(`${stale} of ${Object.keys(documents).length} documents were written\n`);
 process.exitCode = check && stale > 0 ? 1 : 0;
+
+/** The codes of refusals for the packages, which do not share code with the service. */
+function codesModule() {
+  return `// Made by \`npm run docs\`; do not edit.
+/** The codes of the problem documents of Doorbuster. */
+export const CODES: ReadonlySet<string> = new Set([
+${Object.keys(ERRORS)
+  .map((code) => `  '${code}',\n`)
+  .join('')}]);
+`;
+}
 
 function errorsDocument() {
   const rows = Object.entries(ERRORS).map(

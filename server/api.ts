@@ -1,3 +1,5 @@
+import { CODES } from './codes.js';
+
 /** Money is an integer in minor units. */
 export type Cart = { subtotal: number; currency: string };
 
@@ -98,9 +100,10 @@ const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 60_000;
 
-/** Reads `Retry-After`: seconds or a date. @returns at most a minute */
-function retryAfterMs(after: string): number {
-  const ms = 1000 * Number(after) || Date.parse(after) - Date.now();
+/** Reads `Retry-After`: seconds, or a date by the clock of the server. @returns at most a minute */
+function retryAfterMs(headers: Headers): number {
+  const after = headers.get('Retry-After') ?? '';
+  const ms = 1000 * Number(after) || Date.parse(after) - (Date.parse(headers.get('Date') ?? '') || Date.now());
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0;
 }
 
@@ -250,17 +253,25 @@ export class Doorbuster {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(timeoutMs),
+        // A redirected POST becomes a GET, and a foreign origin must not get the body.
+        redirect: 'manual',
       });
       const { status, headers: got } = response;
       const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
       if (response.ok && json?.data !== undefined) return { data: json.data as Data, retryAfterMs: 0 };
-      const isOurs = json && String(json.type).endsWith(`/errors/${json.code}`);
-      const error = isOurs
-        ? new DoorbusterError(String(json.code), status, json)
-        : new DoorbusterError('unreachable', 0, { detail: `${status} of another server` });
-      return { error, retryAfterMs: retryAfterMs(got.get('Retry-After') ?? '') };
+      const error =
+        json && isOurs(json)
+          ? new DoorbusterError(json.code, status, json)
+          : new DoorbusterError('unreachable', 0, { detail: `${status} of another server` });
+      return { error, retryAfterMs: retryAfterMs(got) };
     } catch (thrown) {
       return { error: new DoorbusterError('unreachable', 0, { detail: String(thrown) }), retryAfterMs: 0 };
     }
   }
+}
+
+/** Whether a body is a problem document of Doorbuster, and not one of a proxy. */
+function isOurs(json: Record<string, unknown>): json is { code: string } {
+  const { code, type } = json;
+  return typeof code === 'string' && CODES.has(code) && String(type).endsWith(`/errors/${code}`);
 }

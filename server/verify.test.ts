@@ -1,4 +1,4 @@
-import { createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { PayLinks } from '../api/claim/pay-links.js';
@@ -96,5 +96,17 @@ describe('verifyWebhook', () => {
     expect(() => verifyWebhook(body, headers, `whsec_${Buffer.alloc(24).toString('base64')}`, at)).toThrow('match');
     expect(() => verifyWebhook(body, headers, secret, late)).toThrow('too old');
     expect(() => verifyWebhook(body, { ...headers, 'webhook-signature': undefined }, secret, at)).toThrow('missing');
+  });
+
+  it('rejects every webhook with a secret that is empty or too short, which a stranger could guess', () => {
+    const key = (length: number) => Buffer.alloc(length, 7).toString('base64');
+    for (const weak of ['', 'whsec_', '  ', `whsec_${key(23)}`, undefined as unknown as string]) {
+      const bytes = Buffer.from(String(weak ?? '').replace(/^whsec_/, ''), 'base64');
+      const mac = createHmac('sha256', bytes)
+        .update(`evt_1.${at.getTime() / 1000}.${body}`)
+        .digest('base64');
+      const forged = { ...headers, 'webhook-signature': `v1,${mac}` };
+      expect(() => verifyWebhook(body, forged, weak, at)).toThrow('too short');
+    }
   });
 });

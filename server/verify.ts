@@ -19,7 +19,7 @@ export function verifyPayLink(url: string, keys: string, now: Date = new Date())
   const [signature, kid, seconds, mac] = found[0] ?? [];
   if (found.length !== 1 || !signature || !kid || !seconds || !mac) return { valid: false, reason: 'malformed' };
   const key = keysOf(keys).get(kid);
-  if (!key) return { valid: false, reason: 'unknown_key' };
+  if (!key || key.length < LEAST_KEY_BYTES) return { valid: false, reason: 'unknown_key' };
   const signed = `v1.${kid}.${seconds}\n${path.replace(signature, '')}`;
   if (!isEqual(createHmac('sha256', key).update(signed).digest(), Buffer.from(mac, 'base64url')))
     return { valid: false, reason: 'wrong_signature' };
@@ -29,6 +29,9 @@ export function verifyPayLink(url: string, keys: string, now: Date = new Date())
 
 /** How old a webhook may be, and how far its clock may be ahead. */
 const WEBHOOK_TOLERANCE_SECONDS = 300;
+
+/** Standard Webhooks asks for 24 to 64 bytes. */
+const LEAST_KEY_BYTES = 24;
 
 export type WebhookHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -51,7 +54,9 @@ export function verifyWebhook(
   if (!id || !/^\d{1,12}$/.test(timestamp) || !signatures) throw new WebhookError('a webhook header is missing');
   if (Math.abs(now.getTime() / 1000 - Number(timestamp)) > WEBHOOK_TOLERANCE_SECONDS)
     throw new WebhookError('the webhook is too old, or the clock is wrong');
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const key = Buffer.from(String(secret ?? '').replace(/^whsec_/, ''), 'base64');
+  // An empty setting would make every webhook genuine that is signed with an empty key.
+  if (key.length < LEAST_KEY_BYTES) throw new WebhookError('the secret is missing or too short');
   const text = body.toString();
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest();
   const isGenuine = signatures

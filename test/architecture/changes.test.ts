@@ -24,7 +24,11 @@ const GENERATED = /-- Made by `npm run docs`[\s\S]*?-- Until here/g;
 const product = [
   ...sourcesIn(['api', 'worker', 'commands', 'shared', 'migrations', 'pages', 'client']).filter(
     // A translation does not compile without one of the words.
-    ({ path }) => !path.startsWith('client/dist/') && !path.startsWith('shared/sale-page/translations/'),
+    ({ path }) =>
+      !path.startsWith('client/dist/') &&
+      !path.startsWith('shared/sale-page/translations/') &&
+      // Made by `npm run docs`.
+      path !== 'client/codes.ts',
   ),
   ...sourcesIn(['lua'], '.lua'),
 ].map(({ path, text }) => ({ path, text: withoutComments(text.replace(GENERATED, '')) }));

@@ -282,7 +282,11 @@ describe('a response of another server', () => {
     for (const [status, code] of [
       [403, 'blocked'],
       [401, 'unauthorized'],
-      [400, 'validation_failed'],
+      [400, 'invalid_request'],
+      // A proxy may deliver the first try after these.
+      [410, 'sold_out'],
+      [409, 'campaign_not_started'],
+      [404, 'not_found'],
     ] as const) {
       const product = await open({ per_user_limit: 1 });
       const { sale } = await retryMeets(product, (network) => network.refuse('/flash-sale/checkout', status, code));
@@ -725,7 +729,7 @@ describe('a call that a browser blocks', () => {
   });
 });
 
-test('a browser loads less than 7.7 KB of the client, compressed', () => {
+test('a browser loads less than 8.6 KB of the client, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types. A page of the shop's own does without element.js and countdown.js.
   const scripts = readdirSync(folder).filter(
@@ -734,6 +738,7 @@ test('a browser loads less than 7.7 KB of the client, compressed', () => {
   expect(scripts.sort()).toEqual([
     'attempt.js',
     'calls.js',
+    'codes.js',
     'device-token.js',
     'emitter.js',
     'line-estimate.js',
@@ -743,5 +748,5 @@ test('a browser loads less than 7.7 KB of the client, compressed', () => {
     'status-follower.js',
   ]);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(7_700);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(8_600);
 });
