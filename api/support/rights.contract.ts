@@ -34,10 +34,19 @@ export const eraseContract = {
   description:
     'Replaces the user id by a random pseudonym everywhere, and removes devices, networks, idempotency records and free texts. Units, ' +
     'limits and order ids stay. It cannot be undone. Bans of the user are lifted. A worker does it as soon as the user neither waits in a ' +
-    'line nor has an unpaid reservation. A repeated call returns the same job. Audited without the user.',
+    'line nor has an unpaid reservation, and all campaigns of which the user has a unit are closed. A repeated call returns the same job. ' +
+    'Audited without the user.',
   tag: 'admin',
   caller: 'admin',
   params,
+  query: z.object({
+    in_open_campaigns: z
+      .enum(['true', 'false'])
+      .default('false')
+      .describe(
+        'true: do not wait for campaigns that are open; the user could then claim there again under the same id',
+      ),
+  }),
   answers: {
     202: {
       description: 'The job was stored; `Location` is the URL of its progress.',
@@ -63,9 +72,10 @@ export const erasureContract = {
         erasure_id: z.uuid(),
         status: z.enum(['running', 'waiting', 'done']),
         waits_for: z
-          .array(z.object({ product_id: z.string(), state: z.enum(['waiting', 'held']) }))
+          .array(z.object({ product_id: z.string(), state: z.enum(['waiting', 'held', 'open']) }))
           .describe(
-            'at most ten campaigns in whose line the user waits, or whose reservation is unpaid or not stored yet',
+            'at most ten campaigns: `waiting`: the user is in their line; `held`: a reservation is unpaid or not stored yet; `open`: the ' +
+              'campaign has a unit of the user and is not closed',
           ),
         rows: z
           .record(z.string(), z.int())

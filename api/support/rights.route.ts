@@ -70,7 +70,9 @@ export function rightsRoutes({ erasures, exported, database, apiKeys, log }: Rig
       const { req } = call;
       const { name, requestId } = operatorOf(req);
       const { user_id } = validate(eraseContract.params, req.params);
-      const erasure_id = await erasures.ask(user_id as UserId, { actor: name, requestId });
+      const { in_open_campaigns } = validate(eraseContract.query, req.query);
+      const inOpen = in_open_campaigns === 'true';
+      const erasure_id = await erasures.ask(user_id as UserId, inOpen, { actor: name, requestId });
       log.info({ request_id: requestId, operator: name, erasure: erasure_id }, 'user.erase');
       call.reply(202, { erasure_id }, ['Location', `/admin/erasures/${erasure_id}`]);
     }),
@@ -79,7 +81,7 @@ export function rightsRoutes({ erasures, exported, database, apiKeys, log }: Rig
       const { id } = validate(erasureContract.params, call.req.params);
       const found = await erasures.find(id);
       if (!found) throw call.refusal('erasure_not_found', 'No erasure has this id.');
-      const waits_for = found.user === null ? [] : await erasures.active(found.user);
+      const waits_for = found.user === null ? [] : await erasures.active(found.user, found.inOpenCampaigns);
       const status = found.user === null ? 'done' : waits_for.length > 0 ? 'waiting' : 'running';
       call.reply(200, { erasure_id: id, status, waits_for, rows: found.rows });
     }),

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
+import { ACTORS } from '../../shared/domain/actors.js';
 import { Refused } from '../../shared/errors/faults.js';
+import { PSEUDONYM } from '../../shared/postgres/erasures.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { keepEpoch, readRegionState } from '../../shared/postgres/region-state.js';
 import { JOURNAL_FILE, type Manifest } from './manifest.js';
@@ -13,6 +15,11 @@ const LOCK_MS = 2_000;
 const LOCK_ATTEMPTS = 20;
 /** deadlock_detected, lock_not_available */
 const IN_USE = ['40P01', '55P03'];
+/** Tables that say which rows belong to an erased user, with the id of a row within its campaign. */
+const OF_ERASED = [
+  ['redemptions', 'redemption_id'],
+  ['waiting_tickets', 'line_no'],
+] as const;
 
 type Client = Parameters<Parameters<Database['withClient']>[0]>[0];
 
@@ -50,6 +57,7 @@ export async function restoreDatabase(
     const sequences = await readSequences(client);
     await lockTables(client, names);
     const { region, epoch } = await readRegionState(client);
+    await rememberErased(client);
     await switchTriggers(client, 'disable');
     await client.query(`truncate ${names.map(quoted).join(', ')}`);
     for (const table of manifest.tables) {
@@ -68,7 +76,34 @@ export async function restoreDatabase(
     // The other regions know the epoch, so with an earlier one this installation would not own its region.
     if (region !== null) await keepEpoch(client, region, epoch ?? 0);
     await switchTriggers(client, 'enable');
+    const again = await eraseAgain(client);
+    if (again > 0) report('erasures (users who were erased since the backup; a worker erases them again)', again);
   });
+}
+
+/** Remembers what belongs to erased users, without campaigns whose users `PERSONAL_DATA_KEEP_DAYS` replaces. */
+async function rememberErased(client: Client): Promise<void> {
+  for (const [table, id] of OF_ERASED)
+    await client.query(
+      `create temporary table erased_${table} on commit drop as select t.campaign_id, t.${id} as id from ${table} t
+       join campaigns c using (campaign_id)
+       where t.user_id ~ '${PSEUDONYM.source}' and c.personal_data_cursor = '' and c.personal_data_removed_at is null`,
+    );
+}
+
+/** Asks for the erasure of the users whom the backup still has. @returns how many they are */
+async function eraseAgain(client: Client): Promise<number> {
+  const users = OF_ERASED.map(
+    ([table, id]) => `select t.user_id from ${table} t
+      join erased_${table} e on e.campaign_id = t.campaign_id and e.id = t.${id} where t.user_id !~ $1`,
+  );
+  const { rowCount } = await client.query(
+    `insert into erasures (erasure_id, user_id, pseudonym, actor, in_open_campaigns)
+     select gen_random_uuid(), user_id, 'erased-' || gen_random_uuid(), $2, true from (${users.join(' union ')}) found
+     on conflict (user_id) do nothing`,
+    [PSEUDONYM.source, ACTORS.restore],
+  );
+  return rowCount ?? 0;
 }
 
 /**

@@ -6,11 +6,13 @@ import { may } from './role.js';
 
 type Erasure = {
   status: 'running' | 'waiting' | 'done';
-  waits_for: { product_id: string; state: 'waiting' | 'held' }[];
+  waits_for: { product_id: string; state: 'waiting' | 'held' | 'open' }[];
   rows: Record<string, number>;
 };
 
 const LOOK_AFTER_MS = 1_000;
+/** What has to end, before the product id. */
+const ENDS = { waiting: 'the place in the line of', held: 'the reservation of', open: 'the campaign' } as const;
 
 /** Export and erasure of a user. @param changed is called after the erasure */
 export function rightsCard(user: string, changed: () => Promise<void>): HTMLElement {
@@ -40,17 +42,26 @@ function askToErase(user: string, path: string, changed: () => Promise<void>): v
       hint: `Type ${user}`,
       attributes: { required: true },
     });
+    const inOpen = field({
+      pointer: '#/in_open_campaigns',
+      label: 'Do not wait until the campaigns are closed',
+      hint: 'This user could then claim there again.',
+      attributes: { type: 'checkbox' },
+    });
     const progress = el('p', { class: 'hint', role: 'status' });
     const consequence = el(
       'p',
       {},
       'The id is replaced in every campaign, and devices, networks and reasons are removed. Sold units and counts stay. Bans of this ' +
-        'user are lifted. It is not possible to find out afterwards what belonged to this user. This cannot be undone.',
+        'user are lifted. It waits until each campaign of which the user has a unit is closed. It is not possible to find out afterwards what belonged to this user. This cannot be undone.',
     );
-    return new Form([again], [consequence, again.root, progress], 'Erase', async () => {
+    return new Form([again, inOpen], [consequence, again.root, inOpen.root, progress], 'Erase', async () => {
       if (textOf(again) !== user)
         throw new Refused(400, 'invalid_request', '', [{ pointer: '#/user_id', detail: `Type ${user} to confirm` }]);
-      const { erasure_id } = await call<{ erasure_id: string }>('DELETE', path);
+      const { erasure_id } = await call<{ erasure_id: string }>(
+        'DELETE',
+        `${path}?in_open_campaigns=${(inOpen.input as HTMLInputElement).checked}`,
+      );
       for (;;) {
         const erasure = await call<Erasure>('GET', `/admin/erasures/${erasure_id}`);
         if (erasure.status === 'done') break;
@@ -69,8 +80,6 @@ function askToErase(user: string, path: string, changed: () => Promise<void>): v
 function progressText({ waits_for, rows }: Erasure): string {
   const done = Object.values(rows).reduce((sum, some) => sum + some, 0);
   if (waits_for.length === 0) return `${done} entries are done. You may leave this page.`;
-  const things = waits_for.map(({ product_id, state }) =>
-    state === 'waiting' ? `the place in the line of ${product_id}` : `the reservation of ${product_id}`,
-  );
-  return `It waits until ${things.join(' and ')} has ended. You may leave this page.`;
+  const things = waits_for.map(({ product_id, state }) => `${ENDS[state]} ${product_id}`);
+  return `It waits for the end of ${things.join(', of ')}. You may leave this page.`;
 }

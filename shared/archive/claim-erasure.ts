@@ -34,8 +34,8 @@ export type ClaimErasureDeps = {
 export type ErasureRun = {
   /** Called before each step. May throw to end the run, which can be repeated. */
   proceed: () => void;
-  /** Counts changed rows in their transaction. */
-  count: (client: Queryable, table: ClaimTable, rows: number) => Promise<void>;
+  /** Called in the transaction that has changed rows of a campaign. @param ids of the rows */
+  changed: (client: Queryable, table: ClaimTable, campaign: CampaignOfUser, ids: readonly string[]) => Promise<void>;
 };
 
 /**
@@ -103,7 +103,7 @@ export class ClaimErasure {
     names: ErasedNames,
     table: ClaimTable,
     campaign: CampaignOfUser,
-    { proceed, count }: ErasureRun,
+    { proceed, changed }: ErasureRun,
   ): Promise<void> {
     const { rows, recordsOf } = this.deps;
     for (;;) {
@@ -117,9 +117,10 @@ export class ClaimErasure {
       );
       const ids = some.map(({ id }) => id);
       await rows.database
-        .transaction(async (client) =>
-          count(client, table, await rows.eraseClaims(client, table, campaign.id, names, ids)),
-        )
+        .transaction(async (client) => {
+          const done = await rows.eraseClaims(client, table, campaign.id, names, ids);
+          if (done.length > 0) await changed(client, table, campaign, done);
+        })
         .catch((error: unknown) => {
           throw error instanceof pg.DatabaseError && error.code === '23505' ? new CameBack() : error;
         });

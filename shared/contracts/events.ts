@@ -122,6 +122,12 @@ export const EVENTS = {
       currency: z.string().nullable(),
     }),
   },
+  'dev.doorbuster.user.erased.v1': {
+    meaning:
+      'A user was erased (`DELETE /admin/users/:user_id`), and has a pseudonym now. Receivers erase what they have stored of earlier events ' +
+      'of these reservations. At most 200 reservations; the others follow in further events.',
+    data: z.object({ ...campaign, pseudonym: z.string(), reservation_ids: z.array(z.uuid()) }),
+  },
   'dev.doorbuster.waiting.promoted.v1': {
     meaning: 'A user in the line got a unit; `reserved` or `redeemed` follows.',
     data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),

@@ -11,6 +11,8 @@ export const ACTORS = {
   /** What a recovery or a reconciliation restates of a reservation; who did it is lost. */
   recovery: 'recovery',
   reconcile: 'reconcile',
+  /** Asks again for the erasure of users whom a restored backup still has. */
+  restore: 'restore',
   /** Payment providers, by the last part of the path of their webhooks. */
   stripe: 'stripe',
   events: 'events',

@@ -8,13 +8,14 @@ import type { ActiveCampaign } from './user-rows.js';
 /** Table → number of rows that an erasure has changed or deleted. */
 export type ErasedRows = Record<string, number>;
 /** An erasure that is not finished. */
-export type OpenErasure = { id: string; user: UserId; pseudonym: UserId; actor: string };
+export type OpenErasure = { id: string; user: UserId; pseudonym: UserId; actor: string; inOpenCampaigns: boolean };
 /** `user`: null = it is finished. */
-export type StoredErasure = { user: UserId | null; rows: ErasedRows };
+export type StoredErasure = { user: UserId | null; rows: ErasedRows; inOpenCampaigns: boolean };
 
 /** A new pseudonym. It is random, so that it cannot be computed from the id, and no key has to be kept. */
 export const newPseudonym = (): UserId => `erased-${randomUUID()}` as UserId;
-const PSEUDONYM = /^erased-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** How a pseudonym looks. */
+export const PSEUDONYM = /^erased-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Whether an id looks like a pseudonym. A user who has chosen such an id is not recognizable by it. */
 export const isPseudonym = (user: UserId): boolean => PSEUDONYM.test(user);
 
@@ -24,21 +25,31 @@ export class Erasures {
 
   /**
    * Asks for an erasure, with an entry in the audit log. The erasure keeps the operator who asked first.
+   * @param inOpenCampaigns true = also while a campaign of which the user has a unit is open; a later call may say so
    * @returns its id; that of the open one, if there is one of the user
    */
-  ask(user: UserId, { actor, requestId }: Pick<AuditEntry, 'actor' | 'requestId'>): Promise<string> {
+  ask(
+    user: UserId,
+    inOpenCampaigns: boolean,
+    { actor, requestId }: Pick<AuditEntry, 'actor' | 'requestId'>,
+  ): Promise<string> {
     const created = uuidv7();
     return this.database.transaction(async (client) => {
       const { rows } = await client.query<{ erasure_id: string }>(
-        `insert into erasures (erasure_id, user_id, pseudonym, actor) values ($1, $2, $3, $4)
-         on conflict (user_id) do update set actor = erasures.actor returning erasure_id`,
-        [created, user, newPseudonym(), actor],
+        `insert into erasures (erasure_id, user_id, pseudonym, actor, in_open_campaigns) values ($1, $2, $3, $4, $5)
+         on conflict (user_id) do update set in_open_campaigns = erasures.in_open_campaigns or excluded.in_open_campaigns
+         returning erasure_id`,
+        [created, user, newPseudonym(), actor, inOpenCampaigns],
       );
       const [row] = rows;
       if (!row) throw new Error('an erasure was not stored');
       const { erasure_id } = row;
       // Without the user, whom the erasure must not leave in the log.
-      const after = { erasure_id, ...(erasure_id === created ? {} : { unchanged: true }) };
+      const after = {
+        erasure_id,
+        in_open_campaigns: inOpenCampaigns,
+        ...(erasure_id === created ? {} : { unchanged: true }),
+      };
       const action = 'user.erase.request';
       await writeAudit(client, { actor, action, campaignId: null, before: null, after, requestId });
       return erasure_id;
@@ -48,7 +59,7 @@ export class Erasures {
   /** Erasures that are not finished, oldest first. @param after the id after which they begin; null = the first one */
   async open(limit: number, after: string | null): Promise<OpenErasure[]> {
     const { rows } = await this.database.query<OpenErasure>(
-      `select erasure_id as id, user_id as user, pseudonym, actor from erasures
+      `select erasure_id as id, user_id as user, pseudonym, actor, in_open_campaigns as "inOpenCampaigns" from erasures
        where user_id is not null and ($2::uuid is null or erasure_id > $2) order by erasure_id limit $1`,
       [limit, after],
     );
@@ -58,24 +69,31 @@ export class Erasures {
   /** An erasure; null = there is none with this id. */
   async find(id: string): Promise<StoredErasure | null> {
     const { rows } = await this.database.query<StoredErasure>(
-      'select user_id as user, rows from erasures where erasure_id = $1',
+      'select user_id as user, rows, in_open_campaigns as "inOpenCampaigns" from erasures where erasure_id = $1',
       [id],
     );
     return rows[0] ?? null;
   }
 
-  /** Where the user waits or holds an unpaid unit, at most ten. */
-  async active(user: UserId): Promise<ActiveCampaign[]> {
+  /**
+   * What an erasure waits for, at most ten campaigns: the user waits, holds an unpaid unit, or has a unit of a campaign
+   * that is not closed, where the user could claim again once nothing knows them (decision 56).
+   * @param inOpenCampaigns true = the last of these does not matter
+   */
+  async active(user: UserId, inOpenCampaigns: boolean): Promise<ActiveCampaign[]> {
+    const ofUser = `select 1 from redemptions r where r.campaign_id = a.campaign_id and r.user_id = $1
+      and (r.status in ('reserved', 'redeemed') or r.burned)`;
     const { rows } = await this.database.query<ActiveCampaign>(
       `select * from (
-         select a.product_id, 'held' as state from campaigns a where exists (
-           select 1 from redemptions r where r.campaign_id = a.campaign_id and r.user_id = $1
-             and (r.status in ('reserved', 'redeemed') or r.burned) and r.status = 'reserved')
+         select a.product_id, 'held' as state from campaigns a where exists (${ofUser} and r.status = 'reserved')
          union all
          select a.product_id, 'waiting' from campaigns a where exists (
            select 1 from waiting_tickets t where t.campaign_id = a.campaign_id and t.user_id = $1 and t.status = 'waiting')
+         union all
+         select a.product_id, 'open' from campaigns a where not $2 and a.status <> 'closed'
+           and exists (${ofUser} and r.status <> 'reserved')
        ) found order by product_id, state limit 10`,
-      [user],
+      [user, inOpenCampaigns],
     );
     return rows;
   }

@@ -7,7 +7,7 @@ export const ERASED_AT_ONCE = 200;
 
 export type CampaignOfUser = { id: CampaignId; productId: ProductId };
 /** What keeps a user from being erased. */
-export type ActiveCampaign = { product_id: string; state: 'waiting' | 'held' };
+export type ActiveCampaign = { product_id: string; state: 'waiting' | 'held' | 'open' };
 /** Tables with a row for each claim of a user. */
 export const CLAIM_TABLES = ['redemptions', 'waiting_tickets', 'remembered_answers'] as const;
 export type ClaimTable = (typeof CLAIM_TABLES)[number];
@@ -181,6 +181,7 @@ export class UserRows {
 
   /**
    * Replaces the user in these rows, or deletes them.
+   * @returns the ids of the rows that were the user's until now
    * @throws pg.DatabaseError 23505 when the pseudonym has such a row already
    */
   async eraseClaims(
@@ -189,7 +190,7 @@ export class UserRows {
     campaign: CampaignId,
     users: { user: UserId; pseudonym: UserId },
     ids: readonly string[],
-  ): Promise<number> {
+  ): Promise<string[]> {
     await this.lock(client);
     const { change, id, type, parts } = OF_CLAIMS[table];
     if (table === 'redemptions') {
@@ -198,11 +199,11 @@ export class UserRows {
       await client.query(HISTORY_WITHOUT_REASON, [campaign, ids]);
     }
     const values = [campaign, users.user, ids, ...(change.includes('$4') ? [users.pseudonym] : [])];
-    const { rowCount } = await client.query(
-      `${change} where campaign_id = $1 and ${id} = any($3::${type}[]) and (${parts.join(' or ')})`,
+    const { rows } = await client.query<{ id: string }>(
+      `${change} where campaign_id = $1 and ${id} = any($3::${type}[]) and (${parts.join(' or ')}) returning ${id}::text as id`,
       values,
     );
-    return rowCount ?? 0;
+    return rows.map((row) => row.id);
   }
 
   /** Replaces the user in the next rows of another table. @returns how many rows; 0 = none is left */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EventType, OwnDataOf } from '../contracts/events.js';
+import type { CampaignId, UserId } from '../domain/ids.js';
 import type { Queryable } from '../postgres/pool.js';
 import { prepared } from '../postgres/prepared.js';
 import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
@@ -122,5 +123,25 @@ export async function insertUnknownPayment(client: Queryable, data: UnknownPayme
     `insert into outbox (event_id, type, subject, occurred_at, data) values (event_id_of($1, $2), $2, $3, now(), $4)
      on conflict (event_id) do nothing`,
     [once, type, subject, JSON.stringify(data)],
+  );
+}
+
+/**
+ * Writes the event of an erased user for reservations of one campaign, in the transaction that gives them to the
+ * pseudonym. That transaction holds the lock of the journal's writers, as the order of events needs.
+ */
+export async function insertErasedUser(
+  client: Queryable,
+  campaign: CampaignId,
+  pseudonym: UserId,
+  reservations: readonly string[],
+): Promise<void> {
+  const type: EventType = 'dev.doorbuster.user.erased.v1';
+  await client.query(
+    `insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, data)
+     select gen_random_uuid(), $1, product_id, campaign_id, product_id, now(), jsonb_build_object('campaign_id', campaign_id,
+       'product_id', product_id, 'pseudonym', $3::text, 'reservation_ids', to_jsonb($4::uuid[]))
+     from campaigns where campaign_id = $2`,
+    [type, campaign, pseudonym, reservations],
   );
 }

@@ -11,10 +11,12 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { createTestDatabase, startTestServer } from '../harness/engines.js';
+import { erase } from '../harness/erasure.js';
 import { runProgram } from '../harness/programs.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
+import { keysWith, tablesWith } from '../harness/stored-text.js';
 import { until } from '../harness/until.js';
 import { verdictAtRest } from '../harness/verdict.js';
 
@@ -275,6 +277,33 @@ test('a restore keeps the owner epoch that a region has got since the backup', a
   const { rows } = await sql.query('select region, region_epoch from installation');
   expect(rows).toEqual([{ region: 'us', region_epoch: '5' }]);
   await sql.query('update installation set region = null, region_epoch = null');
+});
+
+test('a restore erases again who was erased since the backup', async () => {
+  const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+  const [gone, stays] = gatherShoppers(service.url, product, 2);
+  if (!gone || !stays) throw new Error('two shoppers are needed');
+  for (const shopper of [gone, stays]) {
+    const { data } = await shopper.checkout();
+    await new PaymentService(service.url).confirm(String(data.reservation_id));
+  }
+  await verdictAtRest(service.env, product);
+  const backup = join(folder, 'of-an-erased-user');
+  expect((await run('backup', [backup])).status).toBe(0);
+  await erase(operator, gone.user);
+  const { status, stdout } = await run('restore', [backup, '--replace', '--redis', 'discard']);
+  expect([status, stdout]).toEqual([0, expect.stringMatching(/ 1 rows {2}erasures \(users who were erased since/)]);
+  const { client: sql } = service.database;
+  await until('the user is erased again', async () => {
+    const { rows } = await sql.query('select 1 from erasures where user_id is not null');
+    return rows.length === 0;
+  });
+  expect(await tablesWith(sql, gone.user)).toEqual({});
+  expect(Object.keys(await tablesWith(sql, stays.user))).toContain('redemptions');
+  // Lists of idempotency keys expire on their own.
+  const kept = await keysWith(service.redis.client, gone.user);
+  expect(kept.filter((name) => !/^db1:r:\d/.test(name))).toEqual([]);
+  expect(await verdictAtRest(service.env, product)).toMatchObject({ confirmed: 2, persisted: 2, lost: 0, drift: 0 });
 });
 
 test('a folder into which another program writes meanwhile gets no backup', async () => {

@@ -101,8 +101,9 @@ inBrowser('a support agent', () => {
     await dialog.getByRole('button', { name: 'Erase' }).click();
     await shows(page, 'Type ann-erase to confirm.');
     await dialog.getByLabel('The user id, to confirm').fill('ann-erase');
+    await dialog.getByLabel('Do not wait until the campaigns are closed').check();
     await dialog.getByRole('button', { name: 'Erase' }).click();
-    await shows(page, 'It waits until the reservation');
+    await shows(page, 'It waits for the end of the reservation of');
     await payments.confirm(reservation);
     await shows(page, 'Nothing is known about this user.');
     expect(faults).toEqual([]);

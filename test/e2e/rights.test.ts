@@ -77,7 +77,7 @@ async function livedUser() {
 describe('the erasure of a user', () => {
   test('leaves their id nowhere, also after Redis was lost, and every ledger clean', async () => {
     const lived = await livedUser();
-    const { user, shopper, product, full, over, bought, last } = lived;
+    const { user, shopper, product, full, over, bought, released, last } = lived;
     expect(Object.keys(await tablesWith(sql, user))).toEqual(
       expect.arrayContaining(['redemptions', 'waiting_tickets', 'remembered_answers', 'audit_log', 'bans']),
     );
@@ -105,6 +105,13 @@ describe('the erasure of a user', () => {
     expect((await payments.refund(bought)).data).toMatchObject({ status: 'refunded' });
     await clean(product);
 
+    const told = await sql.query<{ data: { reservation_ids: string[] } }>(
+      `select data from outbox_events where type = 'dev.doorbuster.user.erased.v1' and data ->> 'pseudonym' = $1`,
+      [row.user_id],
+    );
+    const named = told.rows.map(({ data }) => data.reservation_ids.toSorted()).sort();
+    expect(named).toEqual([[bought, released].sort(), [last]].sort());
+
     const { rows: audit } = await sql.query(`select actor, after from audit_log where action = 'user.erase'`);
     expect(audit).toEqual([{ actor: 'tester', after: { erasure_id: erased.erasure_id, rows: erased.rows } }]);
     expect((await erase(user)).rows).toEqual({});
@@ -122,7 +129,10 @@ describe('the erasure of a user', () => {
     await sql.query(`insert into journal_rejects (journal_id, fields, reason) values ('1-1', $1, 'test')`, [refused]);
     await sql.query(`insert into code_staging values (gen_random_uuid(), 1, 'UPLOADED', $1)`, [user]);
     for (const one of [id, other]) await written(one);
-    const inStream = async (text: string) => JSON.stringify(await redis.xrange('db1:events', '-', '+')).includes(text);
+    const inStream = async (subject: string) => {
+      const entries = await redis.xrange('db1:events', '-', '+');
+      return entries.some(([, fields]) => fields.some((text) => text.includes(`"subject":"${subject}"`)));
+    };
     await until('their events are published', async () => (await inStream(id)) && (await inStream(other)));
     expect((await erase(user)).rows).toMatchObject({ journal_rejects: 1, code_staging: 1 });
     expect(await tablesWith(sql, 'Mary Miller')).toEqual({});
@@ -191,6 +201,27 @@ describe('the erasure of a user', () => {
     await clean(sold);
   });
 
+  test('waits until the campaigns of which the user has a unit are closed, unless the operator decides otherwise', async () => {
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    const [first, second] = [arrive(service.url, product), arrive(service.url, product)];
+    for (const one of [first, second]) await written(await buy(one));
+    const id = await askToErase(operator, first.user, false);
+    const waits = { status: 'waiting', waits_for: [{ product_id: product, state: 'open' }], rows: {} };
+    expect(await erasureOf(operator, id)).toMatchObject(waits);
+    // The allowance stays taken.
+    const fresh = arrive(service.url, product, first.user);
+    expect((await fresh.checkout({ idempotency_key: randomUUID() })).body.code).toBe('already_redeemed');
+    const other = await askToErase(operator, second.user, false);
+    expect(await askToErase(operator, second.user, true)).toBe(other);
+    const done = async (one: string) => (await erasureOf(operator, one)).status === 'done';
+    await until('one of them is erased', () => done(other));
+    expect(await erasureOf(operator, id)).toMatchObject(waits);
+    expect((await operator.call('POST', `/admin/campaigns/${product}/close`)).status).toBe(200);
+    await until('the other one is erased', () => done(id));
+    expect([await tablesWith(sql, first.user), await tablesWith(sql, second.user)]).toEqual([{}, {}]);
+    await clean(product);
+  });
+
   test('is in the audit log when it is asked for, by each operator, and keeps the first one', async () => {
     const key = { name: `second-${randomUUID().slice(0, 8)}`, kind: 'admin', role: 'admin' };
     const { secret } = (await operator.call('POST', '/admin/keys', key)).data;
@@ -227,6 +258,7 @@ describe('the erasure of a user', () => {
     const path = `${service.url}/admin/users/ann`;
     expectProblem(await send(path, { method: 'DELETE' }), 401, 'unauthorized');
     expectProblem(await operator.call('DELETE', `/admin/users/${'a'.repeat(500)}`), 400, 'invalid_request');
+    expectProblem(await operator.call('DELETE', '/admin/users/ann?in_open_campaigns=yes'), 400, 'invalid_request');
     expectProblem(await operator.call('GET', `/admin/erasures/${randomUUID()}`), 404, 'erasure_not_found');
     expectProblem(await operator.call('GET', '/admin/erasures/ann'), 400, 'invalid_request');
     expectProblem(await send(`${path}/export`), 401, 'unauthorized');

@@ -4,15 +4,15 @@ import { until } from './until.js';
 export type ErasureData = {
   erasure_id: string;
   status: 'running' | 'waiting' | 'done';
-  waits_for: { product_id: string; state: 'waiting' | 'held' }[];
+  waits_for: { product_id: string; state: 'waiting' | 'held' | 'open' }[];
   rows: Record<string, number>;
 };
 
 const LIMIT_MS = 60_000;
 
-/** Asks for the erasure of a user. @returns the id of the job */
-export async function askToErase(operator: Operator, user: string): Promise<string> {
-  const answer = await operator.call('DELETE', `/admin/users/${user}`);
+/** Asks for the erasure of a user, by default also in open campaigns. @returns the id of the job */
+export async function askToErase(operator: Operator, user: string, inOpenCampaigns = true): Promise<string> {
+  const answer = await operator.call('DELETE', `/admin/users/${user}?in_open_campaigns=${inOpenCampaigns}`);
   if (answer.status !== 202) throw new Error(`the erasure was refused: ${answer.text}`);
   return String(answer.data.erasure_id);
 }

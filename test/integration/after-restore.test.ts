@@ -148,7 +148,7 @@ test('reconcile --after-restore keeps users erased, also one who came back under
   const rows = new UserRows(store.database, async (client) => void (await store.cursor.lock(client)));
   const erasure = new ClaimErasure({ rows, recordsOf: () => new UserRecords(sale.store.scripts) });
   const named = { id: campaign.terms.id, productId: campaign.product };
-  const run = { proceed: () => {}, count: async () => {} };
+  const run = { proceed: () => {}, changed: async () => {} };
   const pseudonyms = { gil: newPseudonym(), gus: newPseudonym() };
   for (const [user, pseudonym] of Object.entries(pseudonyms))
     await erasure.erase({ user: user as UserId, pseudonym }, [named], run);

@@ -4,6 +4,7 @@ import type { UserId } from '../../shared/domain/ids.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Erasures, OpenErasure } from '../../shared/postgres/erasures.js';
 import { type CampaignOfUser, OTHER_TABLES, type UserRows } from '../../shared/postgres/user-rows.js';
+import { insertErasedUser } from '../../shared/projection/new-events.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
 
 /** A user who comes back while they are erased gets another pseudonym, at most this often in one run. */
@@ -21,7 +22,10 @@ export type EraseUserDeps = {
   limits: { eraseMs: number; eraseSettleMs: number; publishWaitMs: number };
 };
 
-/** `waits`: the user waits in a line or has an unpaid unit. `unfinished`: the next run goes on. */
+/**
+ * `waits`: the user is in a line, or has a unit that is unpaid or of an open campaign. `unfinished`: the next run goes
+ * on.
+ */
 export type ErasureOutcome = 'done' | 'waits' | 'unfinished';
 
 /** The run has worked for as long as it may. */
@@ -37,13 +41,14 @@ export class EraseUser {
   /** One run. @throws EngineUnavailable */
   async erase(erasure: OpenErasure): Promise<ErasureOutcome> {
     const { erasures, persisted, limits } = this.deps;
-    const { user } = erasure;
-    if ((await erasures.active(user)).length > 0) return 'waits';
+    const { user, inOpenCampaigns } = erasure;
+    const waits = async () => (await erasures.active(user, inOpenCampaigns)).length > 0;
+    if (await waits()) return 'waits';
     const until = performance.now() + limits.eraseMs;
     try {
       for (let round = 1; ; round += 1) {
         await persisted();
-        if ((await erasures.active(user)).length > 0) return 'waits';
+        if (await waits()) return 'waits';
         // An interrupted call may have replaced rows in Postgres only, which have the pseudonym.
         const isFirst = round === 1;
         const found = await this.deps.rows.campaigns(isFirst ? [user, erasure.pseudonym] : [user], isFirst);
@@ -71,7 +76,10 @@ export class EraseUser {
       proceed: () => {
         if (performance.now() > until) throw new OutOfTime();
       },
-      count: (client, table, changed) => erasures.count(client, erasure.id, table, changed),
+      changed: async (client, table, { id }, ids) => {
+        await erasures.count(client, erasure.id, table, ids.length);
+        if (table === 'redemptions') await insertErasedUser(client, id, erasure.pseudonym, ids);
+      },
     };
     try {
       await claims.erase(erasure, campaigns, run);

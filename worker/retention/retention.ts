@@ -88,7 +88,7 @@ function hasUserOf(campaigns: readonly CampaignId[], json: string): boolean {
  */
 async function removeUsers(deps: RetentionDeps, campaign: ExpiredCampaign, until: number): Promise<boolean> {
   const { expired, claims, limits, log } = deps;
-  const run: ErasureRun = { proceed: () => {}, count: async () => {} };
+  const run: ErasureRun = { proceed: () => {}, changed: async () => {} };
   for (let at = campaign; performance.now() < until; ) {
     const { users, upTo } = await expired.users(at, limits.retentionUsers);
     for (const user of users) {
