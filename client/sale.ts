@@ -305,6 +305,8 @@ export class Sale extends Emitter<SaleEvents> {
     const before = this.standing;
     const now: Standing = { ...(before ?? NOWHERE), ...fields };
     if (now.status !== 'queued') now.position = null;
+    // An exact position comes without it.
+    if (fields.position !== undefined && !fields.position_error) delete now.position_error;
     this.standing = now;
     if (!FOLLOWED.includes(now.status)) this.#unfollow();
     if (JSON.stringify(before) === JSON.stringify(now)) return;

@@ -6,6 +6,8 @@ export type Standing = {
   status: 'not_queued' | 'queued' | 'promoted' | 'completed' | 'redeemed' | 'released' | 'expired' | 'left' | 'closed';
   /** From 1; null = not in line. */
   position: number | null;
+  /** By how many places `position` may be wrong; missing = it is exact. */
+  position_error?: number;
   queue_size: number;
   /** null = unknown. */
   estimated_wait_seconds: number | null;

@@ -103,15 +103,19 @@ export class Connection {
     this.send(frame);
   }
 
-  /** Sends the position if it changed since the last frame. */
-  sendPosition(position: number, queueSize: number, estimate: number | null): void {
+  /**
+   * Sends the position if it changed since the last frame.
+   * @param error by how many places it may be wrong; 0 = it is exact
+   */
+  sendPosition(position: number, error: number, queueSize: number, estimate: number | null): void {
     if (this.position === null) return;
     if (this.position === position && this.#queueSize === queueSize && this.#estimate === estimate) return;
     const now = performance.now();
     if (now - this.#positionSentAt < LIMITS.positionPauseMs) return;
     this.#positionSentAt = now;
     this.waits(position, queueSize, estimate);
-    this.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: estimate });
+    const margin = error > 0 ? { position_error: error } : {};
+    this.send({ type: 'position', position, ...margin, queue_size: queueSize, estimated_wait_seconds: estimate });
   }
 
   /** Records activity of the client. */

@@ -5,8 +5,8 @@ import type { PositionsOutcome, ShopperStatusOutcome } from '../sale/scripts/lin
 import type { LinePlaces } from '../sale/waiting-line.js';
 import { type BucketRanks, countBefore, EXACT_RANKS, LATER_RANKS } from './ranks.js';
 
-/** A position among the users of all buckets, from 1. */
-export type LinePosition = { position: number; queueSize: number };
+/** A position among the users of all buckets, from 1. `positionError`: by how many places it may be wrong. */
+export type LinePosition = { position: number; positionError: number; queueSize: number };
 
 /** `last`: the highest number that was drawn. `buckets`: null = the bucket could not be read. */
 type Table = { readAt: number; last: number; buckets: (BucketRanks | null)[] };
@@ -36,10 +36,12 @@ export class Places implements LinePlaces {
    */
   async at(product: ProductId, lineNo: number): Promise<LinePosition> {
     const { readAt, last, buckets } = await this.#table(product);
-    let [before, waiting] = [0, 0];
+    let [before, error, waiting] = [0, 0, 0];
     for (const ranks of buckets) {
       if (ranks === null) continue;
-      before += countBefore(ranks, lineNo);
+      const counted = countBefore(ranks, lineNo);
+      before += counted.before;
+      error += counted.error;
       waiting += ranks.waiting;
     }
     const own = (this.#drawn.get(product) ?? []).filter((one) => one.lineNo < lineNo && one.joinedAt >= readAt);
@@ -47,7 +49,7 @@ export class Places implements LinePlaces {
     const since = lineNo - last - 1;
     const others = since < MOST_DRAWN_MEANWHILE ? since - own.filter((one) => one.lineNo > last).length : 0;
     const position = before + own.length + Math.max(0, others) + 1;
-    return { position, queueSize: Math.max(position, waiting) };
+    return { position, positionError: error, queueSize: Math.max(position, waiting) };
   }
 
   /** Counts a number whose user is about to join the line. Each call needs one `joined`. */
@@ -86,6 +88,7 @@ export class Places implements LinePlaces {
     return {
       ...outcome,
       positions: places.map((place) => place?.position ?? 0),
+      errors: places.map((place) => place?.positionError ?? 0),
       queueSize: await this.queueSize(product),
       paceMs: this.#paceOf(product, outcome.paceMs),
     };

@@ -11,8 +11,14 @@ export type BucketRanks = { waiting: number; lastLineNo: number; numbers: readon
 /** The rank of the i-th known number, from 0. */
 const rankOf = (i: number) => (i < EXACT_RANKS ? i : EXACT_RANKS - 1 + (i - EXACT_RANKS + 1) * LATER_RANKS);
 
-/** How many users of a bucket have a lower number. Exact among the first ranks, estimated between later ones. */
-export function countBefore({ waiting, lastLineNo, numbers }: BucketRanks, lineNo: number): number {
+/**
+ * How many users of a bucket have a lower number. Exact among the first ranks, estimated between later ones.
+ * @returns the count, and by how many it may be wrong
+ */
+export function countBefore(
+  { waiting, lastLineNo, numbers }: BucketRanks,
+  lineNo: number,
+): { before: number; error: number } {
   let [low, high] = [0, numbers.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -20,10 +26,11 @@ export function countBefore({ waiting, lastLineNo, numbers }: BucketRanks, lineN
     else high = middle;
   }
   // All known numbers before `low` are lower.
-  if (low === 0) return 0;
+  if (low === 0) return { before: 0, error: 0 };
   const least = rankOf(low - 1) + 1;
   const [from, to] = [numbers[low - 1] as number, numbers[low] ?? lastLineNo + 1];
   const most = low < numbers.length ? rankOf(low) : waiting;
-  if (most <= least || to <= from) return Math.min(least, waiting);
-  return least + Math.min(most - least, Math.floor(((most - least) * (lineNo - from)) / (to - from)));
+  if (most <= least || to <= from) return { before: Math.min(least, waiting), error: 0 };
+  const before = least + Math.min(most - least, Math.floor(((most - least) * (lineNo - from)) / (to - from)));
+  return { before, error: Math.max(before - least, most - before) };
 }

@@ -35,6 +35,7 @@ export const SERVER_FRAMES = {
     .object({
       type: z.literal('position'),
       position: z.int().min(1),
+      position_error: standingFields.position_error,
       queue_size: z.int().min(0),
       estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
     })

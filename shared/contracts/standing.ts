@@ -11,6 +11,12 @@ import { timeOrNull } from '../domain/time.js';
 export const standingFields = {
   status: z.enum(STANDINGS),
   position: z.int().nullable().describe('from 1; null = not in line'),
+  position_error: z
+    .int()
+    .optional()
+    .describe(
+      'by how many places `position` may be wrong, behind the first 1,000 of a campaign with buckets; missing = it is exact',
+    ),
   queue_size: z.int(),
   estimated_wait_seconds: z.int().nullable().describe('at the pace of this line in the last minutes; null = unknown'),
   poll_after_seconds: z.int(),
@@ -27,6 +33,8 @@ export type StandingData = z.input<typeof standing>;
 export type StandingFacts = {
   status: Standing;
   position: number;
+  /** By how many places the position may be wrong; missing = it is exact. */
+  positionError?: number;
   queueSize: number;
   reservationId: string;
   orderId: string;
@@ -47,6 +55,7 @@ export function standingData(facts: StandingFacts, holder: boolean): StandingDat
   return {
     status: facts.status,
     position: waiting ? facts.position : null,
+    ...(waiting && facts.positionError ? { position_error: facts.positionError } : {}),
     queue_size: facts.queueSize,
     estimated_wait_seconds: waiting ? estimatedWaitSeconds(facts.position, facts.paceMs) : null,
     poll_after_seconds: waiting

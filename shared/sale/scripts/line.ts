@@ -92,6 +92,8 @@ export type ShopperStatusOutcome =
       status: Standing;
       /** 0 = not in the line */
       position: number;
+      /** By how many places the position may be wrong; missing = it is exact. */
+      positionError?: number;
       queueSize: number;
       reservationId: string;
       orderId: string;
@@ -116,6 +118,8 @@ export const positionsScript = defineScript({
       queueSize: count(f, 0),
       paceMs: paceMs(f, 1),
       positions: f.slice(2).map(Number),
+      /** By how many places each position may be wrong. One shard alone is exact. */
+      errors: [] as number[],
     }),
     not_found: () => ({}),
     rebuilding,
