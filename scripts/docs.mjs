@@ -112,9 +112,9 @@ for example, neither fails nor disables the endpoint, and its event is sent agai
 
 An event that the endpoint rejects is parked with the later events of its reservation (or campaign), and the others go on. It is retried
 with the same delays; after a day it waits until an operator changes the endpoint in any way. At most 1,000
-events are parked for an endpoint. After events of three different reservations in a row were rejected, all events wait until the endpoint accepts
-the third one. Without a response, and after a redirect, 401, 403, 404, 405, 429, 502, 503 or 504, all events wait; an event that
-gets such a status three times is parked. An endpoint that accepts nothing for a day is disabled.
+events are parked for an endpoint. An event that three times gets no response, a redirect, 401, 403, 404, 405, 429, 502, 503 or 504 is
+parked too; after the first and the second time all events wait. When events of three different reservations in a row failed, the endpoint
+waits as a whole, until it accepts one of them. An endpoint that accepts nothing for a day is disabled.
 
 An endpoint receives the \`types\` and the \`campaigns\` that it names. \`campaigns\` takes product ids and ids of campaigns; responses
 have the ids. \`POST /admin/webhooks/:id/test\` sends a test event and returns

@@ -58,6 +58,17 @@ export class WebhookAttempts {
     return rows.map(fromRow);
   }
 
+  /** How many subjects got no response, a redirect or one of `statuses` since the endpoint accepted an event. */
+  async failedInARow(endpointId: string, statuses: readonly number[]): Promise<number> {
+    const { rows } = await this.database.query<{ subjects: number }>(
+      `select count(distinct a.subject)::int as subjects from webhook_attempts a join webhook_endpoints e using (endpoint_id)
+       where endpoint_id = $1 and not a.delivered and a.attempted_at > coalesce(e.last_delivered_at, '-infinity')
+         and (a.status is null or a.status < 400 or a.status = any($2::int[]))`,
+      [endpointId, statuses],
+    );
+    return rows[0]?.subjects ?? 0;
+  }
+
   /** Deletes all but the last `keep` delivered and the last `keep` failed attempts of each endpoint. */
   async prune(keep: number): Promise<void> {
     await this.database.query(

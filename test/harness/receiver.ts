@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { atEnd } from './cleanup.js';
 
-/** `endless`: the status, and then a body that does not end. */
-type Answer = number | { status: number; location: string } | { status: number; endless: true } | 'nothing';
+/** `endless`: the status, and then a body that does not end. `cut`: the connection ends without a response. */
+type Answer = number | { status: number; location: string } | { status: number; endless: true } | 'nothing' | 'cut';
 
 export type Received = { headers: IncomingHttpHeaders; text: string; event: Record<string, any>; answer: number };
 
@@ -28,9 +28,10 @@ export async function startReceiver(): Promise<Receiver> {
       const text = Buffer.concat(chunks).toString();
       const event = JSON.parse(text) as Record<string, any>;
       const answer = await receiver.answer(event);
-      const status = answer === 'nothing' ? 0 : typeof answer === 'number' ? answer : answer.status;
+      const status = typeof answer === 'string' ? 0 : typeof answer === 'number' ? answer : answer.status;
       receiver.received.push({ headers: request.headers, text, event, answer: status });
-      if (answer === 'nothing') return;
+      if (answer === 'cut') request.socket.destroy();
+      if (typeof answer === 'string') return;
       if (typeof answer === 'object' && 'endless' in answer) {
         response.writeHead(status).write('a response without an end');
         return;

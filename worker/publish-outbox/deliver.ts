@@ -23,10 +23,10 @@ const GONE = 410;
  * Responses about the endpoint, not about one event, as redirects are: missing or wrong credentials, a wrong URL, too
  * many requests, bad gateway, unavailable, gateway timeout.
  */
-const OF_ENDPOINT: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 502, 503, 504]);
-/** If an endpoint responds so to one event as often as this, the event is parked, and another event is tried. */
+const OF_ENDPOINT = [401, 403, 404, 405, 429, 502, 503, 504];
+/** If one event gets such a response or none as often as this, it is parked, and another event is tried. */
 const ATTEMPTS_OF_ENDPOINT = 3;
-/** If an endpoint rejects events of as many subjects in a row, the failure is its own. */
+/** If events of as many subjects fail in a row, the failure is the endpoint's own. */
 const SUBJECTS_IN_A_ROW = 3;
 
 export type DeliverLimits = PostLimits & {
@@ -56,11 +56,14 @@ export type DeliverDeps = {
 type Run = DeliverDeps & { lease: string; connection: EndpointConnection; end: number };
 
 /**
- * Sends one endpoint the events that it has not received, one after the other: first the retries of parked events that
- * are due, then replays and new events. An event that the endpoint rejects is parked with the later events of its
- * subject, and the run goes on with the others. If the endpoint itself fails, or rejects events of three subjects in a
- * row, the run ends, and all events wait. The position of the endpoint moves after each delivery. A crash in between
- * delivers that one event again.
+ * Sends one endpoint the events that it has not received, one after the other: the retries of parked events that are
+ * due, then replays and new events. An event that the endpoint rejects is parked with the later events of its subject,
+ * and the run goes on with the others. So is an event that gets no response three times. Until then, and when events
+ * of three subjects in a row fail, the run ends, and all events wait. The position of the endpoint moves after each
+ * delivery. A crash in between delivers that one event again.
+ *
+ * A run to an endpoint that is dead makes one call. After an odd number of failures new events come first. So each
+ * event is tried in turn, and none that fails alone keeps the endpoint waiting.
  * @returns whether the time of the run ended before everything was sent
  */
 export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<boolean> {
@@ -70,15 +73,11 @@ export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<
   if (!leased) return false;
   const connection = new EndpointConnection(deps.allowPrivate, limits);
   const run = { ...deps, lease, connection, end: performance.now() + limits.webhookRunMs };
+  const steps = leased.attempts % 2 === 0 ? [retryParked, deliverStretches] : [deliverStretches, retryParked];
   try {
-    let endpoint = await retryParked(run, leased);
-    while (endpoint && performance.now() < run.end) {
-      const upTo = await deps.outbox.lastSeq();
-      const stretch = await endpoints.nextStretch(endpoint, upTo);
-      if (!stretch) return false;
-      endpoint = await deliverStretch(run, endpoint, stretch);
-    }
-    return endpoint !== null;
+    let endpoint: WebhookEndpoint | null = leased;
+    for (const step of steps) endpoint &&= await step(run, endpoint);
+    return endpoint !== null && performance.now() >= run.end;
   } finally {
     connection.close();
     await endpoints.release(endpointId, lease);
@@ -98,15 +97,26 @@ async function retryParked(run: Run, endpoint: WebhookEndpoint): Promise<Webhook
     if (event) {
       const result = await post(run, current, event);
       if (!result.delivered) {
-        if (await isEndpointFailing(run, current, event, result)) return null;
-        await failParked(run, current, head, event, result);
-        current = await endpoints.extend(endpoint.id, lease, limits.webhookLeaseMs);
+        current = (await isGone(run, current, event, result))
+          ? null
+          : await failParked(run, current, head, event, result);
         continue;
       }
       current = await endpoints.delivered(endpoint.id, lease, limits.webhookLeaseMs);
       if (!current) return null;
     }
     if (!(await parking.remove(endpoint.id, lease, head))) return null;
+  }
+  return current;
+}
+
+/** @returns the endpoint if it may receive more, else null */
+async function deliverStretches(run: Run, endpoint: WebhookEndpoint): Promise<WebhookEndpoint | null> {
+  let current: WebhookEndpoint | null = endpoint;
+  while (current && performance.now() < run.end) {
+    const stretch = await run.endpoints.nextStretch(current, await run.outbox.lastSeq());
+    if (!stretch) return current;
+    current = await deliverStretch(run, current, stretch);
   }
   return current;
 }
@@ -154,8 +164,12 @@ async function deliverOrPark(
   }
   const result = await post(run, endpoint, event);
   if (result.delivered) return true;
-  const mayPark = !isFull && (await parking.failedInARow(endpoint.id)) + 1 < SUBJECTS_IN_A_ROW;
-  if (await isEndpointFailing(run, endpoint, event, result, mayPark)) return null;
+  if (await isGone(run, endpoint, event, result)) return null;
+  const isTriedAgain = isOfEndpoint(result) && endpoint.attempts + 1 < ATTEMPTS_OF_ENDPOINT;
+  if (isTriedAgain || isFull || (await parking.failedInARow(endpoint.id)) + 1 >= SUBJECTS_IN_A_ROW) {
+    await failEndpoint(run, endpoint, event, result);
+    return null;
+  }
   const retry = limits.webhookRetry;
   if (!(await parking.parkFailed(endpoint.id, lease, { subject, seq }, String(result.error), retry))) {
     dropResult(run, endpoint, event, result);
@@ -165,7 +179,7 @@ async function deliverOrPark(
   metrics.webhookDeliveries.inc({ outcome: 'failed' });
   log.warn(
     { endpoint: endpoint.id, event: event.id, subject, reason: result.error },
-    'a webhook event was rejected; it and later events of its subject are retried apart from the others',
+    'a webhook event failed; it and later events of its subject are retried apart from the others',
   );
   return false;
 }
@@ -182,39 +196,33 @@ async function post(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Pr
   return result;
 }
 
-/**
- * Records a failure that concerns the endpoint: no response, a response about the endpoint, or 410.
- * @param mayPark false = any failure concerns the endpoint: events of other subjects failed just before, or too many
- *   are parked
- * @returns false = the failure concerns the event alone; nothing was recorded
- */
-async function isEndpointFailing(
+/** Whether there was no response, or one about the endpoint. */
+const isOfEndpoint = ({ status }: PostResult) => status === null || status < 400 || OF_ENDPOINT.includes(status);
+
+/** Disables an endpoint that responded with 410. @returns whether it did */
+async function isGone(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent, result: PostResult): Promise<boolean> {
+  if (result.status !== GONE) return false;
+  if (!(await run.endpoints.disable(endpoint.id, run.lease, 'it responded with 410 Gone'))) {
+    dropResult(run, endpoint, event, result);
+    return true;
+  }
+  run.metrics.webhookDeliveries.inc({ outcome: 'gone' });
+  run.log.warn({ endpoint: endpoint.id, event: event.id }, 'a webhook endpoint responded with 410 and was disabled');
+  return true;
+}
+
+/** Records a failure of the endpoint as a whole. All its events wait. */
+async function failEndpoint(
   run: Run,
   endpoint: WebhookEndpoint,
   event: OutboxEvent,
   result: PostResult,
-  mayPark = true,
-): Promise<boolean> {
-  const { status, error } = result;
+): Promise<void> {
+  const { error } = result;
   const { endpoints, metrics, log, lease } = run;
   const about = { endpoint: endpoint.id, event: event.id };
-  if (status === GONE) {
-    if (!(await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone'))) {
-      dropResult(run, endpoint, event, result);
-      return true;
-    }
-    metrics.webhookDeliveries.inc({ outcome: 'gone' });
-    log.warn(about, 'a webhook endpoint responded with 410 and was disabled');
-    return true;
-  }
-  const isAbout = status === null || status < 400 || OF_ENDPOINT.has(status);
-  const ofEndpoint = isAbout && (status === null || endpoint.attempts < ATTEMPTS_OF_ENDPOINT);
-  if (mayPark && !ofEndpoint) return false;
   const failure = await endpoints.fail(endpoint.id, lease, String(error), run.limits.webhookRetry);
-  if (!failure) {
-    dropResult(run, endpoint, event, result);
-    return true;
-  }
+  if (!failure) return dropResult(run, endpoint, event, result);
   metrics.webhookDeliveries.inc({ outcome: failure.enabled ? 'failed' : 'given_up' });
   if (failure.enabled)
     log.warn(
@@ -222,7 +230,6 @@ async function isEndpointFailing(
       'a webhook was not delivered; it will be retried',
     );
   else log.error({ ...about, reason: error }, 'a webhook endpoint failed for too long and was disabled');
-  return true;
 }
 
 /** Logs a failure that is not recorded, because the endpoint was changed during the call. */
@@ -231,24 +238,42 @@ function dropResult({ log }: Run, { id }: WebhookEndpoint, event: OutboxEvent, {
   log.info(about, 'a webhook endpoint was changed during a delivery; the failure was not recorded');
 }
 
+/**
+ * Records the failure of a retry. After events of three subjects in a row without a response, the endpoint fails as a
+ * whole.
+ * @returns the endpoint if it may receive more, else null
+ */
 async function failParked(
   run: Run,
   endpoint: WebhookEndpoint,
   head: ParkedHead,
   event: OutboxEvent,
   result: PostResult,
-): Promise<void> {
+): Promise<WebhookEndpoint | null> {
   const { endpoints, parking, metrics, log, limits, lease } = run;
   const { id } = endpoint;
   const { error } = result;
   const failure = await parking.fail(id, lease, head, String(error), limits.webhookRetry);
-  if (!failure) return dropResult(run, endpoint, event, result);
+  if (!failure) {
+    dropResult(run, endpoint, event, result);
+    return null;
+  }
   const { attempts, givenUp } = failure;
   const about = { endpoint: id, event: event.id, subject: head.subject, reason: error, attempts };
-  metrics.webhookDeliveries.inc({ outcome: givenUp ? 'given_up' : 'failed' });
   if (givenUp) {
+    metrics.webhookDeliveries.inc({ outcome: 'given_up' });
     log.error(about, 'a webhook event failed for too long and waits for an operator');
     // An endpoint that rejects all events is disabled, as one that does not respond.
     await endpoints.disableSilent(id, lease, `failing too long: ${error}`, limits.webhookRetry.giveUpMs);
-  } else log.warn(about, 'a webhook event was rejected again; it will be retried');
+  }
+  const current = await endpoints.extend(id, lease, limits.webhookLeaseMs);
+  if (current && isOfEndpoint(result) && (await run.attempts.failedInARow(id, OF_ENDPOINT)) >= SUBJECTS_IN_A_ROW) {
+    await failEndpoint(run, current, event, result);
+    return null;
+  }
+  if (!givenUp) {
+    metrics.webhookDeliveries.inc({ outcome: 'failed' });
+    log.warn(about, 'a webhook event failed again; it will be retried');
+  }
+  return current;
 }
