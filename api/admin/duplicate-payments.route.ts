@@ -9,14 +9,16 @@ import type { DuplicatePayments } from './duplicate-payments.js';
 const MAX_SHOWN = 1_000;
 const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
 const query = z.object({ limit: z.coerce.number().int().min(1).max(MAX_SHOWN).default(100) });
-const rowData = z.object({
-  reservation_id: z.uuid(),
-  user_id: z.string(),
-  order_id: z.string(),
-  already_paid_by: z.string().nullable().describe('`payment_ref` of the first payment'),
-  payment_ref: z.string(),
-  paid_at: z.iso.datetime(),
-});
+const rowData = z
+  .object({
+    reservation_id: z.uuid(),
+    user_id: z.string(),
+    order_id: z.string(),
+    already_paid_by: z.string().nullable().describe('`payment_ref` of the first payment'),
+    payment_ref: z.string(),
+    paid_at: z.iso.datetime(),
+  })
+  .meta({ id: 'DuplicatePayment' });
 
 export type DuplicatePaymentsRouteDeps = {
   campaigns: Campaigns;

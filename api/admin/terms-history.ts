@@ -22,11 +22,13 @@ const NO_TERMS = new Set([
   'ends_at_local',
 ]);
 
-export const changeData = z.object({
-  field: z.string(),
-  before: z.unknown().describe('null = it had no value'),
-  after: z.unknown(),
-});
+export const changeData = z
+  .object({
+    field: z.string(),
+    before: z.unknown().describe('null = it had no value'),
+    after: z.unknown(),
+  })
+  .meta({ id: 'TermChange' });
 export type TermChange = { field: string; before: unknown; after: unknown };
 
 /** The terms that differ between two states of a campaign, in the form of the API. */
@@ -80,12 +82,14 @@ export function termsHistoryRoute({
         200: {
           description: 'A page of versions.',
           data: z.array(
-            z.object({
-              version: z.int(),
-              at: z.iso.datetime(),
-              by: z.string(),
-              changes: z.array(changeData),
-            }),
+            z
+              .object({
+                version: z.int(),
+                at: z.iso.datetime(),
+                by: z.string(),
+                changes: z.array(changeData),
+              })
+              .meta({ id: 'TermsVersion' }),
           ),
           members: z.object({ next_cursor: z.string().nullable() }),
         },

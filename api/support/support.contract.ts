@@ -23,51 +23,55 @@ export const searchQuery = z.object({
 });
 export type SearchQuery = z.infer<typeof searchQuery>;
 
-export const redemptionData = z.object({
-  redemption_id: z.uuid().describe('the reservation id'),
-  product_id: z.string(),
-  campaign_name: z.string(),
-  user_id: z.string(),
-  order_id: z.string(),
-  qty: z.int(),
-  status: z.enum(REDEMPTION_STATUSES),
-  burned: z.boolean(),
-  waited: z.boolean().describe('it was promoted from the line'),
-  reserved_at: time,
-  pay_before: time.nullable().describe('null = nothing is to be paid'),
-  redeemed_at: time.nullable(),
-  released_at: time.nullable(),
-  refunded_at: time.nullable(),
-  reason: z.string().nullable(),
-  payment_ref: z.string().nullable(),
-  code: z.string().nullable(),
-  metadata: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe('as sent with the claim; missing = none, or not written yet'),
-  released_qty: z.int().optional().describe('units that were given back before the payment, while it kept `qty`'),
-  refunded_qty: z.int().optional().describe('units that were refunded, while it kept `qty`'),
-  burned_qty: z.int().optional().describe('those of `refunded_qty` that are not sold again'),
-  reduced_at: time.optional().describe('when it last gave back units'),
-  written: z
-    .boolean()
-    .describe(
-      'false = decided, but not in Postgres yet: `reserved_at` is when it was requested, and later fields are missing',
-    ),
-});
+export const redemptionData = z
+  .object({
+    redemption_id: z.uuid().describe('the reservation id'),
+    product_id: z.string(),
+    campaign_name: z.string(),
+    user_id: z.string(),
+    order_id: z.string(),
+    qty: z.int(),
+    status: z.enum(REDEMPTION_STATUSES),
+    burned: z.boolean(),
+    waited: z.boolean().describe('it was promoted from the line'),
+    reserved_at: time,
+    pay_before: time.nullable().describe('null = nothing is to be paid'),
+    redeemed_at: time.nullable(),
+    released_at: time.nullable(),
+    refunded_at: time.nullable(),
+    reason: z.string().nullable(),
+    payment_ref: z.string().nullable(),
+    code: z.string().nullable(),
+    metadata: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe('as sent with the claim; missing = none, or not written yet'),
+    released_qty: z.int().optional().describe('units that were given back before the payment, while it kept `qty`'),
+    refunded_qty: z.int().optional().describe('units that were refunded, while it kept `qty`'),
+    burned_qty: z.int().optional().describe('those of `refunded_qty` that are not sold again'),
+    reduced_at: time.optional().describe('when it last gave back units'),
+    written: z
+      .boolean()
+      .describe(
+        'false = decided, but not in Postgres yet: `reserved_at` is when it was requested, and later fields are missing',
+      ),
+  })
+  .meta({ id: 'UserRedemption' });
 export type RedemptionData = z.input<typeof redemptionData>;
 
-export const placeData = z.object({
-  product_id: z.string(),
-  campaign_name: z.string(),
-  user_id: z.string(),
-  line_no: z.int().nullable().describe('number that the place got when it was taken; null = not written yet'),
-  qty: z.int().nullable(),
-  status: z.enum(['waiting', 'promoted', 'left', 'closed']),
-  position: z.int().nullable().describe('position now, from 1; null = the user does not wait'),
-  joined_at: time.nullable(),
-  ended_at: time.nullable(),
-});
+export const placeData = z
+  .object({
+    product_id: z.string(),
+    campaign_name: z.string(),
+    user_id: z.string(),
+    line_no: z.int().nullable().describe('number that the place got when it was taken; null = not written yet'),
+    qty: z.int().nullable(),
+    status: z.enum(['waiting', 'promoted', 'left', 'closed']),
+    position: z.int().nullable().describe('position now, from 1; null = the user does not wait'),
+    joined_at: time.nullable(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'UserPlace' });
 export type PlaceData = z.input<typeof placeData>;
 
 const complete = z
@@ -156,7 +160,8 @@ export const personContract = {
 
 const serviceReservation = redemptionData
   .omit({ redemption_id: true, campaign_name: true, waited: true, code: true })
-  .extend({ reservation_id: z.uuid() });
+  .extend({ reservation_id: z.uuid() })
+  .meta({ id: 'Reservation' });
 
 const SERVICE_ERRORS = [
   'unauthorized',

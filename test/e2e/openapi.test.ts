@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true
   $id: 'openapi',
 });
 
-type Media = { schema: object; example?: any; examples?: Record<string, { $ref: string }> };
+type Media = { schema: any; example?: any; examples?: Record<string, { $ref: string }> };
 type Operation = {
   operationId: string;
   tags: string[];
@@ -60,6 +60,21 @@ test('each operation has a name for generators, a tag that is described, and a s
   for (const { operation } of operations) expect(tags).toEqual(expect.arrayContaining(operation.tags));
   expect(document.servers).toEqual([expect.objectContaining({ url: '/' })]);
   expect(webhooks.map(({ path }) => path)).toEqual(Object.keys(DOCUMENTED_EVENTS));
+});
+
+test('the data of each response have a name, and the parts of a list', () => {
+  const isNamed = (schema: any): boolean =>
+    schema.items ? isNamed(schema.items) : '$ref' in schema || !JSON.stringify(schema).includes('"properties"');
+  const fields = operations.flatMap(({ name, operation: { responses } }) =>
+    Object.values(responses).flatMap(({ content }) =>
+      Object.entries<any>(content?.['application/json']?.schema.properties ?? {}).map(([field, schema]) => ({
+        field: `${name}.${field}`,
+        schema,
+      })),
+    ),
+  );
+  expect(fields.length).toBeGreaterThan(60);
+  expect(fields.filter(({ schema }) => !isNamed(schema)).map(({ field }) => field)).toEqual([]);
 });
 
 test('a linter finds each path once, whom each operation asks for credentials, and no header that is not used', () => {
