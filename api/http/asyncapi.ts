@@ -13,8 +13,12 @@ import {
   SERVER_FRAMES,
 } from '../../shared/contracts/frames.js';
 import { keys } from '../../shared/redis/keys.js';
+import { CONTACT } from './openapi.js';
+import { TAGS, type Tag } from './route.js';
 
 const CHANNEL = 'sale';
+/** The tags of frames and of events. The OpenAPI document has its webhooks under the latter. */
+const TAG_OF = { frames: 'waiting room', events: 'admin' } as const satisfies Record<string, Tag>;
 /** Where channels are. Each installation has hosts of its own, so they are variables. */
 const SERVERS = {
   api: { protocol: 'wss', description: 'The API. Without TLS the protocol is ws.', host: 'localhost:8102' },
@@ -64,7 +68,9 @@ export function asyncApiDocument(version: string): object {
       description:
         'Notifications about one shopper’s position and reservation, over a WebSocket; events of reservations and campaigns, ' +
         'in a Redis stream and by webhooks.',
+      contact: CONTACT,
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+      tags: Object.values(TAG_OF).map((name) => ({ name, description: TAGS[name] })),
     },
     defaultContentType: 'application/json',
     servers: mapped(SERVERS, ({ host, ...server }) => ({
@@ -131,13 +137,14 @@ function operation(action: 'send' | 'receive', title: string, frames: Frames): o
     title,
     channel: reference('channels', CHANNEL),
     security: [reference('components', 'securitySchemes', 'ticket')],
+    tags: [{ name: TAG_OF.frames }],
     messages: Object.keys(frames).map((type) => reference('channels', CHANNEL, 'messages', type)),
   };
 }
 
 function publishing(channel: keyof typeof EVENT_CHANNELS, title: string): object {
   const messages = EVENT_CHANNELS[channel].types.map((type) => reference('channels', channel, 'messages', type));
-  return { action: 'send', title, channel: reference('channels', channel), messages };
+  return { action: 'send', title, channel: reference('channels', channel), tags: [{ name: TAG_OF.events }], messages };
 }
 
 function mapped<Value, Name extends string>(

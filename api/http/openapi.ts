@@ -27,6 +27,9 @@ const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   admin: [{ adminKey: [] }],
 };
 
+/** Whom readers of the documents ask. */
+export const CONTACT = { name: 'Doorbuster', url: 'https://github.com/doorbuster-dev/doorbuster/issues' } as const;
+
 /** The schema of refusals, converted once instead of for each status of each route. */
 const PROBLEM = { $ref: '#/components/schemas/Problem' };
 
@@ -54,6 +57,7 @@ export async function openApiDocument(routes: readonly Route[], version: string)
       version,
       description:
         'Flash sales and coupon redemption: each unit goes to exactly one user, and a fair waiting room for the others.',
+      contact: CONTACT,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'the server that this document comes from' }],

@@ -34,6 +34,17 @@ test('the AsyncAPI document is one by its own specification, and every reference
   }
 });
 
+test('the AsyncAPI document has the contact, the licence and the tags of the OpenAPI document', async () => {
+  const openApi = (await send(`${service.url}/openapi.json`)).body;
+  const { contact, license, tags } = document.info;
+  expect(contact).toEqual({ name: expect.any(String), url: expect.stringMatching(/^https:/) });
+  expect([contact, license.name]).toEqual([openApi.info.contact, openApi.info.license.name]);
+  expect(openApi.tags).toEqual(expect.arrayContaining(tags));
+  const used = Object.values<any>(document.operations).flatMap((operation) => operation.tags);
+  const names = (of: { name: string }[]) => [...new Set(of.map(({ name }) => name))].sort();
+  expect(names(used)).toEqual(names(tags));
+});
+
 test('the frames of a socket agree with the AsyncAPI document', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
   const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
