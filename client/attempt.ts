@@ -15,9 +15,17 @@ type Transaction = {
 type Items = { get(name: string): Asked; put(value: string, name: string): Asked; delete(name: string): Asked };
 type Asked = { result: unknown };
 
+/** A store that responds at once, as those of browsers do. */
+type ItemStore = {
+  getItem(name: string): string | null;
+  setItem(name: string, value: string): void;
+  removeItem(name: string): void;
+};
+
 type Globals = {
-  localStorage?: KeyStore;
-  indexedDB?: Databases;
+  localStorage: ItemStore;
+  sessionStorage: ItemStore;
+  indexedDB: Databases;
   navigator?: { locks?: { request<Value>(name: string, work: () => Promise<Value>): Promise<Value> } };
 };
 
@@ -33,7 +41,7 @@ export function randomId(): string {
 }
 
 /** Keeps items in memory. Used where no other store is available or allowed. */
-export class MemoryStore implements KeyStore {
+export class MemoryStore implements ItemStore {
   readonly #items = new Map<string, string>();
   getItem(name: string): string | null {
     return this.#items.get(name) ?? null;
@@ -47,6 +55,50 @@ export class MemoryStore implements KeyStore {
 }
 
 /**
+ * Keeps each item in the first of several stores that takes it, and at last in memory: a store may be full, forbidden
+ * or missing. Never throws. The later store has the newer value, because the earlier ones did not take it.
+ */
+export class FirstStore implements ItemStore {
+  readonly #stores: ('localStorage' | 'sessionStorage' | ItemStore)[];
+
+  constructor(...stores: ('localStorage' | 'sessionStorage' | ItemStore)[]) {
+    this.#stores = [...stores, new MemoryStore()];
+  }
+
+  getItem(name: string): string | null {
+    let found: string | null = null;
+    this.#each((store) => {
+      found = store.getItem(name) ?? found;
+    });
+    return found;
+  }
+
+  setItem(name: string, value: string): void {
+    let isKept = false;
+    this.#each((store) => {
+      if (isKept) return store.removeItem(name);
+      store.setItem(name, value);
+      isKept = true;
+    });
+  }
+
+  removeItem(name: string): void {
+    this.#each((store) => store.removeItem(name));
+  }
+
+  #each(work: (store: ItemStore) => void): void {
+    for (const store of this.#stores) {
+      try {
+        // Some browsers throw when a forbidden store is only named.
+        work(typeof store === 'string' ? (globalThis as unknown as Globals)[store] : store);
+      } catch {
+        // The next one may work.
+      }
+    }
+  }
+}
+
+/**
  * Keeps items so that all tabs of a browser agree on them. `localStorage` alone is not enough: each tab's process has
  * its own copy, which may be older than that of the tab that has just released the lock. In IndexedDB, every
  * transaction sees what was committed before. `localStorage` gets a copy, because it notifies other tabs of changes,
@@ -56,11 +108,12 @@ export class TabStore implements KeyStore {
   readonly #database: Promise<Opened | null>;
 
   constructor(
-    databases: Databases,
     readonly copy: KeyStore,
+    databases = () => (globalThis as unknown as Globals).indexedDB,
   ) {
     this.#database = new Promise<Opened | null>((resolve) => {
-      const opening = databases.open('doorbuster');
+      // Throws where there is no database, or where it is forbidden.
+      const opening = databases().open('doorbuster');
       opening.onupgradeneeded = () => opening.result.createObjectStore(ITEMS);
       opening.onsuccess = () => resolve(opening.result);
       // If the browser refuses the database, as some do in private windows, or does not respond, the shopper must still
@@ -78,13 +131,14 @@ export class TabStore implements KeyStore {
   }
 
   async setItem(name: string, value: string): Promise<void> {
-    await this.#run((items) => items.put(value, name));
-    this.copy.setItem(name, value);
+    // If the database is full, its old value must not hide the new one of the copy.
+    (await this.#run((items) => items.put(value, name))) ?? (await this.#run((items) => items.delete(name)));
+    await this.copy.setItem(name, value);
   }
 
   async removeItem(name: string): Promise<void> {
     await this.#run((items) => items.delete(name));
-    this.copy.removeItem(name);
+    await this.copy.removeItem(name);
   }
 
   /** @returns the request after its transaction was committed; null when the database fails */
@@ -102,23 +156,18 @@ export class TabStore implements KeyStore {
 }
 
 /**
- * The default store. In browsers all tabs share it; elsewhere it is `localStorage` if it is available and writable, or
- * else memory.
+ * The default store. In browsers all tabs share it. Elsewhere, and where the browser forbids that, it is
+ * `localStorage`, `sessionStorage` or memory.
  */
 export function defaultStore(): KeyStore {
-  try {
-    const { localStorage: store, indexedDB: databases } = globalThis as Globals;
-    store?.setItem('doorbuster', '1');
-    if (store && databases) return new TabStore(databases, store);
-    return store ?? new MemoryStore();
-  } catch {
-    return new MemoryStore();
-  }
+  return new TabStore(new FirstStore('localStorage', 'sessionStorage'));
 }
 
 /** The attempt of one shopper in one sale. It is the same in every tab and after a reload. */
 export class KeptAttempt {
   readonly #name: string;
+  /** What the store did not take. */
+  readonly #memory = new MemoryStore();
 
   constructor(
     readonly store: KeyStore,
@@ -130,7 +179,7 @@ export class KeptAttempt {
 
   async read(): Promise<Attempt | null> {
     try {
-      const kept = JSON.parse((await this.store.getItem(this.#name)) ?? 'null') as Attempt | null;
+      const kept = JSON.parse((await this.#get(this.#name)) ?? 'null') as Attempt | null;
       return kept && typeof kept.key === 'string' ? kept : null;
     } catch {
       return null;
@@ -155,35 +204,55 @@ export class KeptAttempt {
   /** Forgets this attempt. An attempt that another tab has begun since is kept. */
   async forget(key: string): Promise<void> {
     await this.#alone(async () => {
-      if ((await this.read())?.key === key) await this.store.removeItem(this.#name);
+      if ((await this.read())?.key === key) await this.#put(this.#name, null);
     });
   }
 
   async device(): Promise<string> {
     return this.#alone(async () => {
-      const kept = await this.store.getItem('doorbuster|device');
+      const kept = await this.#get('doorbuster|device');
       if (kept) return kept;
       const made = randomId();
-      await this.store.setItem('doorbuster|device', made);
+      await this.#put('doorbuster|device', made);
       return made;
     });
   }
 
   async #write(attempt: Attempt): Promise<Attempt> {
-    await this.store.setItem(this.#name, JSON.stringify(attempt));
+    await this.#put(this.#name, JSON.stringify(attempt));
     return attempt;
+  }
+
+  async #get(name: string): Promise<string | null> {
+    try {
+      return this.#memory.getItem(name) ?? (await this.store.getItem(name)) ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** A failure of the store must not end an attempt, or hide what the server responded. */
+  async #put(name: string, value: string | null): Promise<void> {
+    try {
+      await (value === null ? this.store.removeItem(name) : this.store.setItem(name, value));
+      this.#memory.removeItem(name);
+    } catch {
+      this.#memory.setItem(name, value ?? 'null');
+    }
   }
 
   /**
    * Runs `work` while no other call runs. Where the platform has no locks (React Native, Node), there are no tabs, but
-   * several sales may use one store.
+   * several sales may use one store. Where the browser forbids stores, it may refuse locks too.
    */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
-    const locks = (globalThis as Globals).navigator?.locks;
-    if (locks) return locks.request('doorbuster', work);
-    const turn = lastTurn.then(work, work);
-    lastTurn = turn;
-    return turn;
+    const inTurn = () => {
+      const turn = lastTurn.then(work, work);
+      lastTurn = turn;
+      return turn;
+    };
+    const locks = (globalThis as unknown as Globals).navigator?.locks;
+    return locks ? locks.request('doorbuster', work).catch(inTurn) : inTurn();
   }
 }
 

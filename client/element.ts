@@ -1,4 +1,4 @@
-import { randomId } from './attempt.js';
+import { FirstStore, randomId } from './attempt.js';
 import { countdownOf } from './countdown.js';
 import { type CampaignView, Refusal, Sale, type SaleOptions, type Standing } from './sale.js';
 
@@ -29,6 +29,7 @@ export const TEXTS = {
 };
 export type ElementTexts = typeof TEXTS;
 
+const items = new FirstStore('localStorage', 'sessionStorage');
 const STYLE = `:host{display:block;font:inherit}[hidden]{display:none}p{margin:0 0 .5em}
 button,a{display:block;box-sizing:border-box;width:100%;padding:.75em 1em;margin-top:.5em;border:2px solid transparent;border-radius:.5em;
 font:inherit;font-weight:700;text-align:center;text-decoration:none;cursor:pointer;background:var(--doorbuster-accent,var(--campaign-accent,#b3261e));
@@ -261,10 +262,10 @@ function inkOn(colour: string): string {
 
 /** The id of a visitor without `user-id`: the same each time in this browser. It proves nothing to the server. */
 function guest(): string {
-  const kept = localStorage.getItem('doorbuster|guest');
+  const kept = items.getItem('doorbuster|guest');
   if (kept) return kept;
   const made = `guest-${randomId()}`;
-  localStorage.setItem('doorbuster|guest', made);
+  items.setItem('doorbuster|guest', made);
   return made;
 }
 

@@ -77,7 +77,10 @@ export type SaleOptions = {
   userId: string;
   /** Address of the API, without a slash at the end; "" = the origin of the page. */
   baseUrl?: string;
-  /** Default: in browsers a store that all tabs share; elsewhere `localStorage` if it exists, or else memory. */
+  /**
+   * Default: in browsers a store that all tabs share. Where that is full, forbidden or missing: `localStorage`,
+   * `sessionStorage`, or else memory. What a given store does not take is kept in memory.
+   */
   store?: KeyStore;
   /** Default: the global WebSocket; null = only poll. */
   WebSocket?: (new (url: string) => SocketLike) | null;

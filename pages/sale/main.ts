@@ -1,3 +1,4 @@
+import { TabStore } from '../../client/attempt.js';
 import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { fill } from '../../shared/sale-page/texts.js';
 import { solveChallenge } from './challenge.js';
@@ -51,7 +52,13 @@ let shown: View | null = null;
 let spokenSeconds = Number.POSITIVE_INFINITY;
 
 const userId = visitor?.userId ?? namedUser();
-const sale = new Sale({ productId, userId, onChallenge: solveChallenge, ...visitor?.proof });
+const sale = new Sale({
+  productId,
+  userId,
+  store: new TabStore(remembered),
+  onChallenge: solveChallenge,
+  ...visitor?.proof,
+});
 const notifications = new Notifications(sale);
 const sound = element('sound') as HTMLInputElement;
 sale.on('change', onChange);

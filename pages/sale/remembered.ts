@@ -1,14 +1,18 @@
-/** What this browser remembers of its visitor. */
-export const remembered = rememberedItems();
+import { FirstStore } from '../../client/attempt.js';
 
-function rememberedItems(): Pick<Storage, 'getItem' | 'setItem'> {
-  try {
-    localStorage.setItem('doorbuster', '1');
-    return localStorage;
-  } catch {
-    return { getItem: () => null, setItem: () => {} };
-  }
-}
+/** The state of this page in the history of the tab. It survives a reload where the browser forbids every store. */
+const historyItems = {
+  getItem: (name: string): string | null => history.state?.[name] ?? null,
+  setItem: (name: string, value: string | null) => history.replaceState({ ...history.state, [name]: value }, ''),
+  removeItem(name: string): void {
+    if (this.getItem(name) !== null) this.setItem(name, null);
+  },
+};
+
+/** What this browser remembers of its visitor. */
+export const remembered = new FirstStore('localStorage', 'sessionStorage', historyItems);
+/** What this tab alone remembers. */
+export const rememberedInTab = new FirstStore('sessionStorage', historyItems);
 
 /**
  * The user id in the shop's link. A visitor without one is a guest, with the same id each time. This proves nothing to

@@ -1,5 +1,5 @@
 import type { Attempt, SaleOptions } from '../../client/sale.js';
-import { remembered } from './remembered.js';
+import { remembered, rememberedInTab } from './remembered.js';
 
 /**
  * A visitor whom the shop has identified, with the proof for the server, or who continues here what they began on
@@ -31,22 +31,24 @@ export function keepForTurn(productId: string, userId: string): void {
  */
 export function readVisitor(productId: string): Visitor | null {
   const [jwt = null, handOver = null, link = null, turn = null] = takeFromAddress();
-  const store = tabStore();
-  if (turn !== null) keep(store, TURN, remembered.getItem(named(`${TURN}|${productId}`)));
-  if (link) keep(store, CONTINUE, link);
-  const continued = continuedBy(link ?? store?.getItem(named(CONTINUE)));
+  if (turn !== null) keep(TURN, remembered.getItem(named(`${TURN}|${productId}`)));
+  if (link) keep(CONTINUE, link);
+  const continued = continuedBy(link ?? rememberedInTab.getItem(named(CONTINUE)));
   if (continued) return continued;
   // A new link replaces the proof of an earlier one.
   if (jwt || handOver) {
-    keep(store, JWT, jwt);
-    keep(store, HAND_OVER, handOver);
+    keep(JWT, jwt);
+    keep(HAND_OVER, handOver);
   }
-  const proofs = { jwt: jwt ?? store?.getItem(named(JWT)), handOver: handOver ?? store?.getItem(named(HAND_OVER)) };
+  const proofs = {
+    jwt: jwt ?? rememberedInTab.getItem(named(JWT)),
+    handOver: handOver ?? rememberedInTab.getItem(named(HAND_OVER)),
+  };
   const byJwt = memberOf(proofs.jwt, 1, 'sub');
   if (byJwt) return { userId: byJwt, proof: { authorization: () => `Bearer ${proofs.jwt}` } };
   const byHandOver = memberOf(proofs.handOver, 2, 'user_id');
   if (byHandOver) return { userId: byHandOver, proof: { handOver: () => proofs.handOver } };
-  const notified = store?.getItem(named(TURN));
+  const notified = rememberedInTab.getItem(named(TURN));
   const isNamed = new URL(location.href).searchParams.has('user_id');
   // The ticket that this browser has proves the place.
   return notified && !isNamed ? { userId: notified, proof: {} } : null;
@@ -77,24 +79,14 @@ function takeFromAddress(): (string | null)[] {
   if (found.some((value) => value !== null)) {
     address.hash = '';
     for (const name of names) address.searchParams.delete(name);
-    history.replaceState(null, '', address.pathname + address.search);
+    history.replaceState(history.state, '', address.pathname + address.search);
   }
   return found;
 }
 
-function keep(store: Storage | null, name: string, value: string | null): void {
-  if (value === null) store?.removeItem(named(name));
-  else store?.setItem(named(name), value);
-}
-
-/** The session storage; null where the browser does not allow it, as in some private windows. */
-function tabStore(): Storage | null {
-  try {
-    sessionStorage.setItem('doorbuster', '1');
-    return sessionStorage;
-  } catch {
-    return null;
-  }
+function keep(name: string, value: string | null): void {
+  if (value === null) rememberedInTab.removeItem(named(name));
+  else rememberedInTab.setItem(named(name), value);
 }
 
 /** Reads a member of the base64url-encoded JSON in one part of a signed text. */

@@ -603,7 +603,7 @@ test('a browser whose database cannot be used keeps everything in the other stor
     },
   };
   const copy = new MemoryStore();
-  const store = new TabStore(forbidden, copy);
+  const store = new TabStore(copy, () => forbidden);
   await store.setItem('name', 'kept');
   expect([copy.getItem('name'), await store.getItem('name')]).toEqual(['kept', 'kept']);
   await store.removeItem('name');
@@ -628,7 +628,7 @@ test('the client finds values that only the other store has, because the databas
   };
   const copy = new MemoryStore();
   copy.setItem('name', 'of before');
-  expect(await new TabStore(databases as never, copy).getItem('name')).toBe('of before');
+  expect(await new TabStore(copy, () => databases as never).getItem('name')).toBe('of before');
 });
 
 /** Runs the first sample of client/README.md as it is there, against this service. */

@@ -98,6 +98,30 @@ inBrowser('the element in a page of a shop', () => {
     expect(faults).toEqual([]);
   });
 
+  test('works where the browser forbids to store anything', async () => {
+    if (!browser) throw new Error('there is no browser');
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    files.set(
+      '/lamp',
+      `<!doctype html><doorbuster-sale product-id="${product}" base-url="${url}"></doorbuster-sale>
+      <script type="module" src="${url}/assets/client/element.js"></script>`,
+    );
+    const { page, faults } = await openPhone(browser);
+    await page.addInitScript(() => {
+      for (const name of ['localStorage', 'sessionStorage', 'indexedDB']) {
+        const get = () => {
+          throw new Error('the operation is insecure');
+        };
+        Object.defineProperty(globalThis, name, { get });
+      }
+    });
+    await page.goto(`${SHOP}/lamp`);
+    await page.getByRole('button', { name: 'Get one now' }).click();
+    await page.getByText('You got one!').waitFor();
+    await expectStock(operator, product, { total: 1, held: 1 });
+    expect(faults).toEqual([]);
+  });
+
   test('has the texts of the shop, and shows that a sale is sold out', async () => {
     const { product, held } = await heldByAnother();
     await payments.confirm(held);

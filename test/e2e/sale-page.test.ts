@@ -63,6 +63,29 @@ async function heldByAnother(terms: Record<string, unknown> = {}) {
   return { product, held: String((await arrive(service.url, product).checkout()).data.reservation_id) };
 }
 
+/** Leaves no room for one more item, as other pages of the origin may. */
+function fillLocalStorage(): void {
+  const { localStorage } = globalThis as unknown as { localStorage: { setItem(name: string, value: string): void } };
+  for (let size = 2 ** 22; size > 0; size = Math.floor(size / 2)) {
+    try {
+      localStorage.setItem(`filler${size}`, 'x'.repeat(size));
+    } catch {
+      // A smaller one may fit.
+    }
+  }
+}
+
+/** As a browser that blocks the data of sites. */
+function forbidStorage(): void {
+  const forbidden = () => {
+    throw new Error('the operation is insecure');
+  };
+  for (const name of ['localStorage', 'sessionStorage', 'indexedDB'])
+    Object.defineProperty(globalThis, name, { get: forbidden });
+  const { navigator } = globalThis as unknown as { navigator: { locks: object } };
+  Object.assign(navigator.locks, { request: async () => forbidden() });
+}
+
 const wide = async (page: Page) => page.evaluate('document.documentElement.scrollWidth');
 
 test('the page and its parts are served with a policy that allows no script but its own', async () => {
@@ -364,6 +387,22 @@ inBrowser('the page of a sale', () => {
     const [mine, others] = await Promise.all([page.evaluate(keys), second.evaluate(keys)]);
     expect(new Set(String(mine).split(' ')).size).toBe(100);
     expect(others).toBe(mine);
+  });
+
+  test.each([
+    ['is full', fillLocalStorage],
+    ['is forbidden, as are all others', forbidStorage],
+  ])('keeps a unit over a reload where the storage %s', async (_, spoil) => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const { page, faults } = await openPhone(browser as Browser);
+    await page.addInitScript(spoil);
+    await page.goto(addressOf(product));
+    await press(page, BUY);
+    await shows(page, 'You got one');
+    await page.reload();
+    await shows(page, 'You got one');
+    await page.locator('#continue').waitFor();
+    expect(faults).toEqual([]);
   });
 
   test('says that it is offline, and comes back with what was missed', async () => {
