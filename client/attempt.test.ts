@@ -54,9 +54,9 @@ test('an attempt outlives a store that fails in every call', async () => {
   const attempt = { key: 'the-key', qty: 1 };
   expect(await kept.claim(attempt)).toEqual(attempt);
   expect(await kept.claim({ key: 'another-key', qty: 1 })).toEqual(attempt);
-  await kept.keepTicket(attempt, 't1');
+  await kept.keepTicket({ ...attempt, ticket: 't1' });
   expect(await kept.read()).toEqual({ ...attempt, ticket: 't1' });
-  await kept.forget('the-key');
+  await kept.end('the-key', false);
   expect(await kept.read()).toBeNull();
   expect(await kept.device()).toBe(await kept.device());
 });
@@ -66,6 +66,6 @@ test('an attempt that a store does not remove any more is forgotten here', async
   const kept = new KeptAttempt(store, 'lamp', 'ann');
   await kept.claim({ key: 'the-key', qty: 1 });
   store.removeItem = full;
-  await kept.forget('the-key');
+  await kept.end('the-key', false);
   expect(await kept.read()).toBeNull();
 });

@@ -1,7 +1,10 @@
 import type { KeyStore } from './types.js';
 
-/** One intention to buy. The key exists before the first try; the ticket is added by the first response. */
-export type Attempt = { key: string; qty: number; ticket?: string };
+/**
+ * One intention to buy. The key exists before the first try; the ticket is added by the first response. `ended`: the
+ * service refused it after a try without a response. Its key is kept aside, because a proxy may deliver that try late.
+ */
+export type Attempt = { key: string; qty: number; ticket?: string; ended?: boolean };
 
 /** The parts of IndexedDB that this file uses. */
 type Databases = { open(name: string): Opening };
@@ -34,9 +37,8 @@ const PATIENCE_MS = 2_000;
 
 /** 128 random bits. Does not use `randomUUID`, which is missing in pages without TLS and in React Native. */
 export function randomId(): string {
-  const bytes = new Uint8Array(16);
-  if (globalThis.crypto?.getRandomValues) globalThis.crypto.getRandomValues(bytes);
-  else for (let i = 0; i < bytes.length; i += 1) bytes[i] = Math.random() * 256;
+  const bytes = new Uint8Array(16).map(() => Math.random() * 256);
+  globalThis.crypto?.getRandomValues?.(bytes);
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
@@ -73,17 +75,18 @@ export class FirstStore implements ItemStore {
     return found;
   }
 
-  setItem(name: string, value: string): void {
-    let isKept = false;
+  /** @param value null = removes the item */
+  setItem(name: string, value: string | null): void {
+    let left = value;
     this.#each((store) => {
-      if (isKept) return store.removeItem(name);
-      store.setItem(name, value);
-      isKept = true;
+      if (left === null) return store.removeItem(name);
+      store.setItem(name, left);
+      left = null;
     });
   }
 
   removeItem(name: string): void {
-    this.#each((store) => store.removeItem(name));
+    this.setItem(name, null);
   }
 
   #each(work: (store: ItemStore) => void): void {
@@ -180,7 +183,7 @@ export class KeptAttempt {
   async read(): Promise<Attempt | null> {
     try {
       const kept = JSON.parse((await this.#get(this.#name)) ?? 'null') as Attempt | null;
-      return kept && typeof kept.key === 'string' ? kept : null;
+      return kept?.key ? kept : null;
     } catch {
       return null;
     }
@@ -189,22 +192,31 @@ export class KeptAttempt {
   /**
    * Returns the stored attempt, or stores this one: a new one, or that of another device. Tabs that call it at the same
    * time get the same attempt.
+   * @param over the key of an attempt that this one replaces. The old one is stored until the new one is.
    */
-  claim(attempt: Attempt): Promise<Attempt> {
-    return this.#alone(async () => (await this.read()) ?? this.#write(attempt));
-  }
-
-  /** Adds the ticket, unless another attempt has begun. A tab whose try was refused may have forgotten this one. */
-  async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
-    await this.#alone(async () => {
-      if (((await this.read()) ?? attempt).key === attempt.key) await this.#write({ ...attempt, ticket });
+  claim(attempt: Attempt, over?: string | false | null): Promise<Attempt> {
+    return this.#alone(async () => {
+      const kept = await this.read();
+      if (!kept || kept.key === over || (kept.ended && attempt.ticket)) return this.#write(attempt);
+      return kept.ended ? this.#write({ ...kept, ended: false }) : kept;
     });
   }
 
-  /** Forgets this attempt. An attempt that another tab has begun since is kept. */
-  async forget(key: string): Promise<void> {
+  /**
+   * Stores the attempt with its ticket, unless another attempt has begun. A tab whose try was refused may have
+   * forgotten this one.
+   */
+  async keepTicket(attempt: Attempt): Promise<void> {
     await this.#alone(async () => {
-      if ((await this.read())?.key === key) await this.#put(this.#name, null);
+      if (((await this.read()) ?? attempt).key === attempt.key) await this.#write(attempt);
+    });
+  }
+
+  /** Ends this attempt. An attempt that another tab has begun since is kept. @param aside whether its key is kept */
+  async end(key: string, aside: boolean): Promise<void> {
+    await this.#alone(async () => {
+      const kept = await this.read();
+      if (kept?.key === key) await (aside ? this.#write({ ...kept, ended: true }) : this.#put(this.#name, null));
     });
   }
 
@@ -223,9 +235,9 @@ export class KeptAttempt {
     return attempt;
   }
 
-  async #get(name: string): Promise<string | null> {
+  async #get(name: string): Promise<string | null | undefined> {
     try {
-      return this.#memory.getItem(name) ?? (await this.store.getItem(name)) ?? null;
+      return this.#memory.getItem(name) ?? (await this.store.getItem(name));
     } catch {
       return null;
     }
@@ -247,9 +259,8 @@ export class KeptAttempt {
    */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
     const inTurn = () => {
-      const turn = lastTurn.then(work, work);
-      lastTurn = turn;
-      return turn;
+      lastTurn = lastTurn.then(work, work);
+      return lastTurn as Promise<Value>;
     };
     const locks = (globalThis as unknown as Globals).navigator?.locks;
     return locks ? locks.request('doorbuster', work).catch(inTurn) : inTurn();

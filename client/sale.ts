@@ -25,7 +25,7 @@ export type * from './types.js';
  * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
  * reload or a second tab never makes a second purchase. An attempt ends when the service refuses it, or when the
  * standing reaches a final status. The next attempt gets a new key. As long as a try may have taken a unit, the key is
- * kept.
+ * kept, and stays aside after a refusal until another attempt has its own.
  */
 export class Sale extends Emitter<SaleEvents> {
   /** The last known standing; null = not known yet. */
@@ -41,8 +41,6 @@ export class Sale extends Emitter<SaleEvents> {
   #attempting: Promise<Standing> | null = null;
   /** Whether a try of the pending attempt may have had an effect that this client does not know. */
   #inDoubt = false;
-  /** Whether the service refused the quantity of the pending attempt. */
-  #unfit = false;
   /** The reservation of the last `pay` event. */
   #payable: string | null = null;
   readonly #token: DeviceToken;
@@ -125,7 +123,7 @@ export class Sale extends Emitter<SaleEvents> {
     this.#pending = await this.#kept.read();
     if (!this.#pending) return null;
     // Without a ticket, the response to the checkout was never read. The same key returns it.
-    if (!this.#pending.ticket) return this.attempt(this.#pending.qty);
+    if (!this.#pending.ticket) return this.#pending.ended ? null : this.attempt(this.#pending.qty);
     try {
       this.#applyStatus((await this.#status(null)).data);
     } catch (error) {
@@ -150,7 +148,7 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Leaves the line. @throws Refusal */
   async leave(): Promise<void> {
-    await this.#withRetry({ method: 'DELETE', path: '/flash-sale/queue', headers: this.#ticket() });
+    await this.#withRetry(() => ({ method: 'DELETE', path: '/flash-sale/queue', headers: this.#ticket() }));
     this.#applyStatus({ status: 'left', position: null });
   }
 
@@ -158,7 +156,7 @@ export class Sale extends Emitter<SaleEvents> {
   async release(reason?: string): Promise<void> {
     const body = { reservation_id: this.standing?.reservation_id, ...(reason ? { reason } : {}) };
     const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body };
-    const { data } = await this.#withRetry(call);
+    const { data } = await this.#withRetry(() => call);
     this.#applyStatus({ status: data.status as Standing['status'] });
   }
 
@@ -172,12 +170,12 @@ export class Sale extends Emitter<SaleEvents> {
   async subscribeToPush(subscription: PushSubscriptionFields, language?: string): Promise<void> {
     const { endpoint, keys } = subscription;
     const body = { endpoint, keys, ...(language ? { language } : {}) };
-    await this.#withRetry({ method: 'POST', path: '/flash-sale/push', headers: this.#ticket(), body });
+    await this.#withRetry(() => ({ method: 'POST', path: '/flash-sale/push', headers: this.#ticket(), body }));
   }
 
   /** Ends the notifications about this place, in every browser. @throws Refusal */
   async unsubscribeFromPush(): Promise<void> {
-    await this.#withRetry({ method: 'DELETE', path: '/flash-sale/push', headers: this.#ticket() });
+    await this.#withRetry(() => ({ method: 'DELETE', path: '/flash-sale/push', headers: this.#ticket() }));
   }
 
   /** Checks at once instead of waiting. Call it when the network or the screen is back. */
@@ -196,13 +194,12 @@ export class Sale extends Emitter<SaleEvents> {
 
   async #attempt(qty: number): Promise<Standing> {
     if (this.standing && FOLLOWED.includes(this.standing.status)) return this.standing;
-    // An attempt that has ended is forgotten, so that the next one gets a new key.
+    // An attempt with a final standing is replaced, and so is one that was refused, if the quantity is another one.
     const before = this.#pending;
-    if (before && (this.standing || (this.#unfit && before.qty !== qty))) await this.#kept.forget(before.key);
+    const over = before && (this.standing || (before.ended && before.qty !== qty)) ? before.key : null;
     this.standing = null;
-    this.#unfit = false;
     const newKey = randomId();
-    const attempt = await this.#kept.claim({ key: newKey, qty });
+    const attempt = await this.#kept.claim({ key: newKey, qty }, over);
     this.#inDoubt = attempt.key !== newKey;
     this.#pending = attempt;
     try {
@@ -211,7 +208,7 @@ export class Sale extends Emitter<SaleEvents> {
       // The response has no ticket if another device took the place.
       if (ticket) {
         this.#pending = { ...attempt, ticket: String(ticket) };
-        await this.#kept.keepTicket(attempt, String(ticket));
+        await this.#kept.keepTicket(this.#pending);
       }
       // A replayed response may be out of date, so the current status is requested.
       const old = headers.get('Idempotent-Replayed') !== null;
@@ -219,12 +216,11 @@ export class Sale extends Emitter<SaleEvents> {
       this.#applyStatus(now ? now.data : fields);
     } catch (error) {
       if (error instanceof Refusal && !error.passes) {
-        // In doubt a proxy may still deliver an earlier try, and the same key gets what that one took.
-        if (!this.#inDoubt) {
-          await this.#kept.forget(attempt.key);
-          this.#pending = null;
-        }
-        this.#unfit = [400, 422].includes(error.status);
+        // In doubt only what the service remembers ends it: the same key had returned what an earlier try took. A proxy
+        // may still deliver that try, so the next press sends this key again.
+        if (error.isFinal || !this.#inDoubt) await this.#kept.end(attempt.key, this.#inDoubt);
+        const ended = error.isFinal || [400, 422].includes(error.status);
+        this.#pending = this.#inDoubt ? { ...attempt, ended } : null;
       }
       throw error;
     }
@@ -238,21 +234,13 @@ export class Sale extends Emitter<SaleEvents> {
     let mended = 0;
     for (;;) {
       try {
-        return await this.#calls.withRetry(
-          async () =>
-            this.#calls.once({
-              method: 'POST',
-              path: '/flash-sale/checkout',
-              headers: { 'Idempotency-Key': key },
-              needs: 'status',
-              body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
-            }),
-          this.#retryForMs,
-          (retry) => {
-            this.#inDoubt = true;
-            this.emit('retry', retry);
-          },
-        );
+        return await this.#withRetry(async () => ({
+          method: 'POST',
+          path: '/flash-sale/checkout',
+          headers: { 'Idempotency-Key': key },
+          needs: 'status',
+          body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
+        }));
       } catch (error) {
         // An expired token or a challenge does not end the attempt: the client gets a token or solves the challenge,
         // and repeats the checkout with the same key.
@@ -278,16 +266,15 @@ export class Sale extends Emitter<SaleEvents> {
     });
   }
 
-  #withRetry(call: Call): Promise<Answer> {
+  #withRetry(call: () => Call | Promise<Call>): Promise<Answer> {
     return this.#calls.withRetry(
-      () => this.#calls.once(call),
-      this.#retryForMs,
-      (retry) => this.emit('retry', retry),
+      async () => this.#calls.once(await call()),
+      this.options.retryForMs ?? 120_000,
+      (retry) => {
+        this.#inDoubt = true;
+        this.emit('retry', retry);
+      },
     );
-  }
-
-  get #retryForMs(): number {
-    return this.options.retryForMs ?? 120_000;
   }
 
   #query(): string {
