@@ -101,9 +101,16 @@ export class StatusFollower {
   }
 
   #hear(text: string): void {
+    let frame: { type: string } & Record<string, unknown>;
+    try {
+      frame = JSON.parse(text);
+    } catch {
+      // A proxy sent it. It is no sign of life: without one the socket counts as lost, and polling begins.
+      return;
+    }
     this.#heardAt = performance.now();
     clearTimeout(this.#timers.pong);
-    const { type, seq: _, time, ...fields } = JSON.parse(text) as { type: string } & Record<string, unknown>;
+    const { type, seq: _, time, ...fields } = frame;
     const timeMs = Date.parse(String(time));
     this.deps.onHeard(timeMs || null);
     this.#heartbeats ||= type === 'heartbeat';
