@@ -207,7 +207,7 @@ export class Doorbuster {
   /** Campaigns, with an admin key. */
   readonly campaigns = {
     create: (terms: { product_id: string; total_limit: number | null } & Record<string, unknown>): Promise<Campaign> =>
-      this.#call({ method: 'POST', path: '/admin/campaigns', key: 'adminKey', body: terms }),
+      this.#create(terms),
     get: (id: string): Promise<Campaign> => this.#campaign('GET', id),
     update: (id: string, terms: Record<string, unknown>): Promise<Campaign> => this.#campaign('PATCH', id, '', terms),
     pause: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/pause'),
@@ -215,6 +215,21 @@ export class Doorbuster {
     close: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/close'),
     stats: (id: string): Promise<Record<string, unknown>> => this.#campaign('GET', id, '/stats'),
   };
+
+  async #create(terms: { product_id: string } & Record<string, unknown>): Promise<Campaign> {
+    let hasLost = false;
+    try {
+      return await this.#call({ method: 'POST', path: '/admin/campaigns', key: 'adminKey', body: terms }, () => {
+        hasLost = true;
+      });
+    } catch (error) {
+      if (!hasLost || !(error instanceof DoorbusterError) || error.code !== 'campaign_exists') throw error;
+      // A try of this call may have created it, and its response was lost. Then it has the terms that were sent.
+      const found = await this.campaigns.get(terms.product_id);
+      if (!contains(found, terms)) throw error;
+      return found;
+    }
+  }
 
   #campaign<Data>(method: string, id: string, action = '', body?: unknown): Promise<Data> {
     const path = `/admin/campaigns/${encodeURIComponent(id)}${action}`;
@@ -268,6 +283,14 @@ export class Doorbuster {
       return { error: new DoorbusterError('unreachable', 0, { detail: String(thrown) }), retryAfterMs: 0 };
     }
   }
+}
+
+/** Whether a value has what was sent: the service adds fields, and may write a time in another form. */
+function contains(found: unknown, sent: unknown): boolean {
+  if (sent === undefined || found === sent) return true;
+  if (typeof found === 'string' && typeof sent === 'string') return Date.parse(found) === Date.parse(sent);
+  if (typeof found !== 'object' || typeof sent !== 'object' || !found || !sent) return false;
+  return Object.entries(sent).every(([name, value]) => contains((found as Record<string, unknown>)[name], value));
 }
 
 /** Whether a body is a problem document of Doorbuster, and not one of a proxy. */
