@@ -290,10 +290,9 @@ export class Sale extends Emitter<SaleEvents> {
   #applyStatus(fields: Partial<Standing>): void {
     this.heardAtMs = Date.now();
     const before = this.standing;
-    const now: Standing = { ...(before ?? NOWHERE), ...fields };
+    // An exact position comes without an error.
+    const now: Standing = { ...NOWHERE, ...before, position_error: undefined, ...fields };
     if (now.status !== 'queued') now.position = null;
-    // An exact position comes without it.
-    if (fields.position !== undefined && !fields.position_error) delete now.position_error;
     this.standing = now;
     if (!FOLLOWED.includes(now.status)) this.#unfollow();
     if (JSON.stringify(before) === JSON.stringify(now)) return;

@@ -7,7 +7,7 @@ export type Standing = {
   /** From 1; null = not in line. */
   position: number | null;
   /** By how many places `position` may be wrong; missing = it is exact. */
-  position_error?: number;
+  position_error?: number | undefined;
   queue_size: number;
   /** null = unknown. */
   estimated_wait_seconds: number | null;
