@@ -85,13 +85,10 @@ export function supportRoutes({ finder, history, actions, apiKeys, log }: Suppor
       const { req } = call;
       const operator = operatorOf(req);
       const { user_id, reason } = validate(removalBody, await readJson(req));
-      await actions.removeFromLine(
-        validate(removeAction.params, req.params).id,
-        user_id as UserId,
-        reason ?? '',
-        operator,
-      );
-      record(req, operator, 'line.remove', user_id);
+      const { id } = validate(removeAction.params, req.params);
+      await actions.removeFromLine(id, user_id as UserId, reason ?? '', operator);
+      // Without the user: an erasure cannot reach logs.
+      record(req, operator, 'line.remove', id);
       call.reply(200, { status: 'left' });
     }),
   ];

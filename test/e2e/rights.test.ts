@@ -308,6 +308,9 @@ describe('the erasure of a user', () => {
     await clean(product);
     const stats = await operator.stats(product);
     expect(stats.free + stats.held + stats.redeemed + stats.burned).toBe(24);
+    // What a process has logged stays, so no user is in it.
+    for (const user of gone)
+      expect([...service.api.log, ...service.worker.log].filter((line) => line.includes(user))).toEqual([]);
     for (const user of gone) expect([user, await tablesWith(sql, user), await keptOf(user)]).toEqual([user, {}, []]);
   });
 });
