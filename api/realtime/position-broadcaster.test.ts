@@ -22,7 +22,7 @@ function start(isOverloaded: boolean, roundTripMs = 0) {
     positions: async () => {
       counts.read += 1;
       clock.ms += roundTripMs;
-      return { kind: 'positions', positions: [7], errors: [], queueSize: 9, paceMs: null };
+      return { kind: 'positions', positions: [7], queueSize: 9, paceMs: null };
     },
   };
   const sales = { of: () => ({ line }) } as unknown as SalesOf;

@@ -74,7 +74,7 @@ export class PositionBroadcaster {
         continue;
       }
       const estimate = estimatedWaitSeconds(position, outcome.paceMs);
-      const error = outcome.errors[i] ?? 0;
+      const error = outcome.errors?.[i] ?? 0;
       for (const connection of connections) connection.sendPosition(position, error, outcome.queueSize, estimate);
     }
     // Reads these concurrently, because after a large restock many users leave the line at once.

@@ -74,7 +74,7 @@ export const KAFKA_ENVIRONMENT = {
     .enum(['one', 'family'])
     .default('one')
     .describe(
-      '`one` = all events in the topic `<prefix>.events`; `family` = `<prefix>.redemption`, `<prefix>.payment`, `<prefix>.waiting` and `<prefix>.campaign`. Only events of one topic have an order',
+      '`one` = all events in the topic `<prefix>.events`; `family` = `<prefix>.redemption`, `<prefix>.payment`, `<prefix>.user`, `<prefix>.waiting` and `<prefix>.campaign`. Only events of one topic have an order',
     ),
   KAFKA_CREATE_TOPICS: flag('1').describe('`1` = missing topics are created; `0` = they must exist'),
   KAFKA_TOPIC_PARTITIONS: integer(1, 10_000).default(12).describe('partitions of a topic that is created'),

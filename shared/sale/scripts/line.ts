@@ -118,11 +118,10 @@ export const positionsScript = defineScript({
       queueSize: count(f, 0),
       paceMs: paceMs(f, 1),
       positions: f.slice(2).map(Number),
-      /** By how many places each position may be wrong. One shard alone is exact. */
-      errors: [] as number[],
     }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type PositionsOutcome = OutcomeOf<typeof positionsScript>;
+/** `errors`: by how many places each position may be wrong; missing = they are exact. */
+export type PositionsOutcome = OutcomeOf<typeof positionsScript> & { errors?: readonly number[] };

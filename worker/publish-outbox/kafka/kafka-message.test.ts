@@ -79,6 +79,12 @@ describe('kafkaMessage', () => {
 describe('topicNames', () => {
   it('names each topic once', () => {
     expect(topicNames(TOPICS)).toEqual(['shop.events']);
-    expect(topicNames(BY_FAMILY)).toEqual(['shop.redemption', 'shop.payment', 'shop.waiting', 'shop.campaign']);
+    expect(topicNames(BY_FAMILY)).toEqual([
+      'shop.redemption',
+      'shop.payment',
+      'shop.user',
+      'shop.waiting',
+      'shop.campaign',
+    ]);
   });
 });
