@@ -162,11 +162,14 @@ export const OPERATORS = `
     actor text not null,
     in_open_campaigns boolean not null default false,
     requested_at timestamptz not null default now(),
+    next_look_at timestamptz not null default now(),
     finished_at timestamptz,
     rows jsonb not null default '{}',
     check ((user_id is null) = (finished_at is not null))
   );
+  create index erasures_by_next_look on erasures (next_look_at) where user_id is not null;
   comment on column erasures.user_id is 'null = the erasure is finished';
   comment on column erasures.in_open_campaigns is 'false = it waits until the campaigns of which the user has a unit are closed';
+  comment on column erasures.next_look_at is 'when a worker looks at it again';
   comment on column erasures.rows is 'table → rows that were changed or deleted';
 `;

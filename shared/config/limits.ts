@@ -539,6 +539,10 @@ export const LIMITS = {
   publishWaitMs: 5_000,
   /** How long one run erases users. The next one goes on. */
   eraseMs: 10_000,
+  /** Pause before an erasure is tried again that failed or was not finished. */
+  erasureRetryMs: 5_000,
+  /** Pause before an erasure is looked at again that waits for the user: a tenth of its age, within these bounds. */
+  erasureWait: { leastMs: 15_000, mostMs: 3_600_000 },
   /** Pause of an erasure before it looks again for attempts, which processes write every `attemptsEveryMs`. */
   eraseSettleMs: 1_000,
   /** Between failing `/readyz` and closing, so that load balancers notice. */

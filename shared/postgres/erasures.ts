@@ -37,7 +37,8 @@ export class Erasures {
     return this.database.transaction(async (client) => {
       const { rows } = await client.query<{ erasure_id: string }>(
         `insert into erasures (erasure_id, user_id, pseudonym, actor, in_open_campaigns) values ($1, $2, $3, $4, $5)
-         on conflict (user_id) do update set in_open_campaigns = erasures.in_open_campaigns or excluded.in_open_campaigns
+         on conflict (user_id) do update set next_look_at = now(),
+           in_open_campaigns = erasures.in_open_campaigns or excluded.in_open_campaigns
          returning erasure_id`,
         [created, user, newPseudonym(), actor, inOpenCampaigns],
       );
@@ -56,14 +57,28 @@ export class Erasures {
     });
   }
 
-  /** Erasures that are not finished, oldest first. @param after the id after which they begin; null = the first one */
-  async open(limit: number, after: string | null): Promise<OpenErasure[]> {
+  /** Takes erasures that are due, at most `limit`. They are due again after `retryMs`, if they are not finished. */
+  async take(limit: number, retryMs: number): Promise<OpenErasure[]> {
     const { rows } = await this.database.query<OpenErasure>(
-      `select erasure_id as id, user_id as user, pseudonym, actor, in_open_campaigns as "inOpenCampaigns" from erasures
-       where user_id is not null and ($2::uuid is null or erasure_id > $2) order by erasure_id limit $1`,
-      [limit, after],
+      `update erasures set next_look_at = now() + make_interval(secs => $2 / 1000.0) where erasure_id in (
+         select erasure_id from erasures where user_id is not null and next_look_at <= now()
+         order by next_look_at limit $1 for update skip locked)
+       returning erasure_id as id, user_id as user, pseudonym, actor, in_open_campaigns as "inOpenCampaigns"`,
+      [limit, retryMs],
     );
     return rows;
+  }
+
+  /**
+   * Looks at an erasure again later: after a tenth of the time that it has waited, at least `leastMs` and at most
+   * `mostMs`. So a thousand that wait for open campaigns cost little.
+   */
+  async later(id: string, { leastMs, mostMs }: { leastMs: number; mostMs: number }): Promise<void> {
+    await this.database.query(
+      `update erasures set next_look_at = now() + least(make_interval(secs => $3 / 1000.0),
+         greatest(make_interval(secs => $2 / 1000.0), (now() - requested_at) / 10)) where erasure_id = $1`,
+      [id, leastMs, mostMs],
+    );
   }
 
   /** An erasure; null = there is none with this id. */
