@@ -100,7 +100,7 @@ async function eraseAgain(client: Client): Promise<number> {
   const { rowCount } = await client.query(
     `insert into erasures (erasure_id, user_id, pseudonym, actor, in_open_campaigns)
      select gen_random_uuid(), user_id, 'erased-' || gen_random_uuid(), $2, true from (${users.join(' union ')}) found
-     on conflict (user_id) do nothing`,
+     on conflict (user_id) do update set in_open_campaigns = true, next_look_at = now()`,
     [PSEUDONYM.source, ACTORS.restore],
   );
   return rowCount ?? 0;

@@ -11,7 +11,7 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { createTestDatabase, startTestServer } from '../harness/engines.js';
-import { erase } from '../harness/erasure.js';
+import { askToErase, erase } from '../harness/erasure.js';
 import { runProgram } from '../harness/programs.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
@@ -288,6 +288,8 @@ test('a restore erases again who was erased since the backup', async () => {
     await new PaymentService(service.url).confirm(String(data.reservation_id));
   }
   await verdictAtRest(service.env, product);
+  // The backup has the request, which waits for the end of the campaign.
+  await askToErase(operator, gone.user, false);
   const backup = join(folder, 'of-an-erased-user');
   expect((await run('backup', [backup])).status).toBe(0);
   await erase(operator, gone.user);
