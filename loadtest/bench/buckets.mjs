@@ -11,9 +11,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
+import { startCluster } from './cluster.mjs';
 import { ADMIN, ROOT, startEnvironment } from './environment.mjs';
 import { cpuMicros, round } from './measure.mjs';
-import { startCluster } from './redis-cluster.mjs';
 
 const PEOPLE = Number(process.env.BENCH_PEOPLE ?? 100_000);
 const UNITS = PEOPLE / 10;

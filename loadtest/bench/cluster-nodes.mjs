@@ -17,10 +17,10 @@
 // Last record (2026-11-23, 500719d, load 0.4): nodes [1,2,3], decisions_a_round 12000, rounds 9, busiest_us [40.5,43.1,42], dearest_us [40.5,43.1,45.3], ratio 1.07, campaigns [[100],[48,52],[30,28,42]], busiest_over_mean [1,1.05,1.23], names_above [0,0.001,0.122], met true
 import { join } from 'node:path';
 import slotOf from 'cluster-key-slot';
+import { startCluster } from './cluster.mjs';
 import { awake, connectStore, loadCampaign, reserveOne } from './decisions.mjs';
 import { ROOT } from './environment.mjs';
 import { cpuMicros, median, round } from './measure.mjs';
-import { startCluster } from './redis-cluster.mjs';
 
 const NODES = [1, 2, 3];
 const SHARDS = 16;
@@ -36,7 +36,7 @@ const UNEVEN = 1.3;
 export const needsEnvironment = false;
 
 /**
- * @typedef {{ nodes: readonly import('./redis-cluster.mjs').ClusterNode[], campaigns: readonly Placed[],
+ * @typedef {{ nodes: readonly import('./cluster.mjs').ClusterNode[], campaigns: readonly Placed[],
  *   micros: number[][], stop: () => Promise<void> }} Stage micros: CPU of each round, by node
  * @typedef {{ product: string, store: import('./decisions.mjs').Store, node: number }} Placed
  */

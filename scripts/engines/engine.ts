@@ -37,6 +37,37 @@ export type RedisOptions = EngineOptions & {
   readonly logFile?: string;
 };
 
+/** Where a server of a cluster is, and its id there. */
+export type ClusterPlace = { id: string; folder: string; host: string; port: number; busPort: number };
+
+export type ClusterOptions = Pick<EngineOptions, 'dataDir' | 'say'> & {
+  readonly primaries: number;
+  /** Of each primary. */
+  readonly replicas: number;
+  /** A replica takes over when the others have not reached its primary for so long. */
+  readonly nodeTimeoutMs: number;
+  /** For each server. */
+  readonly extraArgs?: readonly string[];
+};
+
+/** A server of a cluster, with the first and last slot that it had at the start, itself or as a replica. */
+type ClusterServer = {
+  engine: RunningEngine;
+  readonly from: number;
+  readonly to: number;
+  readonly replica: boolean;
+  /** After it was killed: on its data, its port and its place in the cluster. */
+  startAgain(): Promise<void>;
+};
+
+/** A cluster that redis-cluster.mjs has started: primaries first. */
+export type RunningCluster = {
+  /** For REDIS_URL. */
+  readonly url: string;
+  readonly nodes: readonly ClusterServer[];
+  stop(): Promise<void>;
+};
+
 export type PostgresOptions = EngineOptions & {
   /** The superuser's password. Default: a new one is generated and set. */
   readonly password?: string;

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
+import type { ClusterPlace } from '../../scripts/engines/engine.js';
 import { findRedisServer } from '../../scripts/engines/redis.mjs';
+import { clusterSettings, writePlaces } from '../../scripts/engines/redis-cluster.mjs';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { shardOfProduct, shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
-import { choosePlaces, clusterSettings, type Place, writePlaces } from '../harness/cluster.js';
+import { choosePlaces } from '../harness/cluster.js';
 import { Crowd } from '../harness/crowd.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { doorTo, HostNetwork, whyNoHosts } from '../harness/hosts.js';
@@ -26,7 +28,7 @@ const why = whyNoHosts();
 if (why) process.stderr.write(`tests of partitions are skipped: ${why}\n`);
 const onHosts = why ? test.skip : test;
 
-type Node = { place: Place; redis: Redis };
+type Node = { place: ClusterPlace; redis: Redis };
 type Stage = Awaited<ReturnType<typeof startStage>>;
 
 async function startStage() {
@@ -37,7 +39,7 @@ async function startStage() {
   const addresses = network.hosts.map(({ address }) => address);
   const [first = '', second = '', third = ''] = addresses;
   const places = await choosePlaces(HOSTS * HOSTS, [...addresses, second, third, first, third, first, second]);
-  await Promise.all(places.map((place) => writePlaces(place, places, HOSTS)));
+  for (const place of places) writePlaces(place, places, HOSTS);
   const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY ?? (await findRedisServer());
   for (const place of places) startServer(network, binary, place);
   const nodes = await Promise.all(places.map(connect));
@@ -66,14 +68,14 @@ async function startStage() {
   return { alone, env, database, nodes, url: own.url, aloneUrl: `http://127.0.0.1:${door}` };
 }
 
-function startServer({ hosts }: HostNetwork, binary: string, { host, port, busPort, folder }: Place): void {
+function startServer({ hosts }: HostNetwork, binary: string, { host, port, busPort, folder }: ClusterPlace): void {
   const { within } = hosts.find(({ address }) => address === host) as HostNetwork['hosts'][number];
   const settings = clusterSettings(busPort, 4_000, ['--appendonly', 'yes', '--appendfsync', 'always']);
   const [program = '', ...args] = [...within, binary, '--bind', host, '--port', String(port), '--dir', folder];
   startProgram(program, [...args, '--protected-mode', 'no', '--maxmemory-policy', 'noeviction', ...settings], folder);
 }
 
-async function connect(place: Place): Promise<Node> {
+async function connect(place: ClusterPlace): Promise<Node> {
   const redis = new Redis(place.port, place.host, {
     ...ENDS_SOON,
     retryStrategy: () => 100,

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import type { RunningEngine } from '../../scripts/engines/engine.js';
+import type { ClusterPlace, RunningEngine } from '../../scripts/engines/engine.js';
 import { startRedis } from '../../scripts/engines/redis.mjs';
-import { SLOTS } from '../../shared/domain/shards.js';
+import { CLUSTER_FILE, clusterSettings, writePlaces } from '../../scripts/engines/redis-cluster.mjs';
 import { atEnd } from './cleanup.js';
 import { freePorts } from './free-port.js';
 import { keepLogFile } from './kept-logs.js';
@@ -54,7 +54,7 @@ export class RedisCluster {
     const cluster = new RedisCluster();
     const places = await choosePlaces(primaries * (1 + replicas));
     atEnd('a cluster', () => cluster.#end());
-    await Promise.all(places.map((place) => writePlaces(place, places, primaries)));
+    for (const place of places) writePlaces(place, places, primaries);
     const started = await Promise.allSettled(
       places.map(({ busPort, host: _, ...place }) =>
         startNode({ ...place, args: clusterSettings(busPort, nodeTimeoutMs, extraArgs), binary }),
@@ -143,25 +143,8 @@ export async function removeData({ folder }: ClusterNode): Promise<void> {
   await Promise.all(data.map((name) => rm(join(folder, name), { recursive: true, force: true })));
 }
 
-const CLUSTER_FILE = 'nodes.conf';
-
-export const clusterSettings = (busPort: number, nodeTimeoutMs: number, extraArgs: readonly string[]): string[] => [
-  ...[
-    ['--cluster-enabled', 'yes'],
-    ['--cluster-config-file', CLUSTER_FILE],
-    ['--cluster-port', String(busPort)],
-    ['--cluster-node-timeout', String(nodeTimeoutMs)],
-    ['--cluster-require-full-coverage', 'no'],
-    ['--repl-diskless-sync-delay', '0'],
-  ].flat(),
-  ...extraArgs,
-];
-
-/** Where a server of a cluster is. */
-export type Place = { id: string; folder: string; host: string; port: number; busPort: number };
-
 /** The folders are removed with the test file, after the servers that the caller starts there. */
-export async function choosePlaces(count: number, hosts: readonly string[] = ['127.0.0.1']): Promise<Place[]> {
+export async function choosePlaces(count: number, hosts: readonly string[] = ['127.0.0.1']): Promise<ClusterPlace[]> {
   const ports = await freePorts(2 * count);
   const root = await mkdtemp(join(tmpdir(), 'doorbuster-cluster-'));
   atEnd('the folders of a cluster', () => rm(root, { recursive: true, force: true }));
@@ -174,23 +157,6 @@ export async function choosePlaces(count: number, hosts: readonly string[] = ['1
       busPort: ports[2 * i + 1] as number,
     })),
   );
-}
-
-/**
- * Writes the file in which a server keeps what it knows of its cluster. Servers that start with it need not get to know
- * each other first, which takes seconds.
- */
-export async function writePlaces(own: Place, all: readonly Place[], primaries: number): Promise<void> {
-  const lines = all.map((place, i) => {
-    const [mine, address] = [place === own ? 'myself,' : '', `${place.host}:${place.port}@${place.busPort}`];
-    const primary = i % primaries;
-    const [from, to] = [primary, primary + 1].map((n) => Math.floor((n * SLOTS) / primaries)) as [number, number];
-    const role = i < primaries ? 'master -' : `slave ${(all[primary] as Place).id}`;
-    const slots = i < primaries ? ` ${from}-${to - 1}` : '';
-    return `${place.id} ${address} ${mine}${role} 0 0 ${primary + 1} connected${slots}`;
-  });
-  const text = [...lines, `vars currentEpoch ${primaries} lastVoteEpoch 0`, ''].join('\n');
-  await writeFile(join(own.folder, CLUSTER_FILE), text);
 }
 
 type NewNode = Pick<ClusterNode, 'id' | 'folder' | 'args' | 'binary'> & { port: number };
