@@ -67,27 +67,62 @@ async function list({ print }) {
  * @param {import('../scripts/terminal.mjs').Terminal} terminal
  * @param {Extract<import('./options.mjs').Wish, { what: 'run' }>} wish
  */
-async function runOne(terminal, { scenario: name, target: url, scale, reports }) {
+async function runOne(terminal, wish) {
   const { SCENARIOS } = await import('./scenarios.mjs');
   const { findTarget } = await import('./target.mjs');
-  const { LoadRun, runScenario } = await import('./run.mjs');
-  const { machineFacts } = await import('./machine.mjs');
-  const { writeReport } = await import('./report.mjs');
-  const scenario = await /** @type {(typeof SCENARIOS)[string]} */ (SCENARIOS[name]).load();
-  const target = await findTarget(url, ROOT, process.env);
+  const scenario = await /** @type {(typeof SCENARIOS)[string]} */ (SCENARIOS[wish.scenario]).load();
+  if (scenario.stage) return runOnStage(terminal, wish, scenario, scenario.stage);
+  const target = await findTarget(wish.target, ROOT, process.env);
   if (scenario.driver === 'Artillery') {
     const { bringArtillery } = await import('./artillery.mjs');
     await bringArtillery(terminal);
   }
-  const run = new LoadRun(target, terminal.print);
+  return runAgainst(terminal, wish, scenario, target, null);
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {Extract<import('./options.mjs').Wish, { what: 'run' }>} wish
+ * @param {import('./scenario.js').Scenario} scenario
+ * @param {import('./scenario.js').StagePlan} plan
+ */
+async function runOnStage(terminal, wish, scenario, plan) {
+  if (wish.targetGiven) {
+    throw new Problem(`${wish.scenario} starts engines and services of its own.`, {
+      remedy: 'Leave out --target.',
+      exitCode: 2,
+    });
+  }
+  const { startStage } = await import('./stage.mjs');
+  const stage = await startStage(plan, ROOT, terminal.print);
+  try {
+    return await runAgainst(terminal, wish, scenario, stage.target, stage);
+  } finally {
+    await stage.stop();
+  }
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {Extract<import('./options.mjs').Wish, { what: 'run' }>} wish
+ * @param {import('./scenario.js').Scenario} scenario
+ * @param {import('./target.mjs').Target} target
+ * @param {import('./stage.mjs').Stage | null} stage
+ */
+async function runAgainst(terminal, { scenario: name, scale, reports }, scenario, target, stage) {
+  const { LoadRun, runScenario } = await import('./run.mjs');
+  const { machineFacts } = await import('./machine.mjs');
+  const { writeReport } = await import('./report.mjs');
+  const run = new LoadRun(target, terminal.print, { stage, limitMs: scenario.limitMs });
   const machine = machineFacts(ROOT);
-  terminal.print(`${name} against ${target.url}, driven by ${scenario.driver}: ${describe(scenario.plan(scale))}`);
+  const where = stage === null ? `against ${target.url}` : 'on engines of its own';
+  terminal.print(`${name} ${where}, driven by ${scenario.driver}: ${describe(scenario.plan(scale))}`);
   const result = await runScenario(scenario, scale, run);
   const report = {
     scenario: name,
     question: scenario.question,
     driver: scenario.driver,
-    target: target.url,
+    target: stage === null ? target.url : null,
     scale,
     machine,
     ...result,
@@ -108,6 +143,12 @@ async function verifyAgain(terminal, { report: path, target: asked }) {
   const { takeVerdicts } = await import('./verdict.mjs');
   const { verdictFailures } = await import('./assertions.mjs');
   const report = readReport(path);
+  if (report.target === null) {
+    throw new Problem('The engines of that run ended with it.', {
+      remedy: `Run it again: npm run loadtest -- ${report.scenario}`,
+      exitCode: 2,
+    });
+  }
   const target = await findTarget(asked ?? new URL(report.target), ROOT, process.env);
   const verdicts = await takeVerdicts(target, report.campaigns);
   const failures = verdictFailures(verdicts);

@@ -23,7 +23,8 @@ Keys and engines are those of \`npm start\` in DATA_DIR (.data). ADMIN_API_KEYS,
 environment say otherwise.`;
 
 /**
- * @typedef {{ what: 'help' | 'list' } | { what: 'run', scenario: string, target: URL, scale: number, reports: string }
+ * @typedef {{ what: 'help' | 'list' } | { what: 'run', scenario: string, target: URL, targetGiven: boolean, scale:
+ *   number, reports: string }
  *   | { what: 'again', report: string, target: URL | null }} Wish
  */
 
@@ -60,6 +61,7 @@ export function readOptions(args, reports) {
     what: 'run',
     scenario,
     target: target ?? new URL(DEFAULT_TARGET),
+    targetGiven: target !== null,
     scale,
     reports: given['--reports'] ?? reports,
   };

@@ -13,7 +13,7 @@ const CHARTS = dirname(createRequire(join(dirname(FOLDER), 'package.json')).reso
  * @property {string} scenario
  * @property {string} question
  * @property {string} driver
- * @property {string} target
+ * @property {string | null} target null = engines and services of the run itself
  * @property {number} scale
  * @property {ReturnType<typeof import('./machine.mjs').machineFacts>} machine
  * @property {import('./scenario.js').Plan} plan
@@ -73,7 +73,7 @@ function bodyOf(report) {
       .map(([what, count]) => `${number(count)} ${what}`)
       .join(', '),
   )}; scale ${text(report.scale)};
-  driven by ${text(report.driver)}; ${text(report.target)}<br>
+  driven by ${text(report.driver)}; ${text(report.target ?? 'engines of its own')}<br>
   ${text(machine.date)}; ${text(machine.machine)}, load ${text(machine.load)} before; Node ${text(machine.node)}; revision ${text(machine.revision)}</p>
 </header>
 ${passed ? '' : `<section class="failures"><h2>What failed</h2><ul>${report.failures.map((failure) => `<li>${text(failure)}</li>`).join('')}</ul></section>`}

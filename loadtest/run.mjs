@@ -9,7 +9,7 @@ import { quantile, Tally } from './tally.mjs';
 import { operate } from './target.mjs';
 import { requireLedger, takeVerdicts } from './verdict.mjs';
 
-/** Long enough for every scenario on a slow machine; a forgotten load ends by itself. */
+/** Long enough for most scenarios on a slow machine; a forgotten load ends by itself. */
 const LOAD_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 1_000;
 const SETTLE_LIMIT_MS = 60_000;
@@ -38,10 +38,14 @@ export class LoadRun {
   /**
    * @param {Target} target
    * @param {(text: string) => void} say
+   * @param {{ stage?: import('./stage.mjs').Stage | null, limitMs?: number | undefined }} [options] stage: the engines
+   *   and services of this run; limitMs: of the load
    */
-  constructor(target, say) {
+  constructor(target, say, { stage = null, limitMs = LOAD_LIMIT_MS } = {}) {
     this.target = target;
     this.say = say;
+    this.stage = stage;
+    this.limitMs = limitMs;
   }
 
   /**
@@ -124,12 +128,12 @@ export class LoadRun {
     /** @type {NodeJS.Timeout | undefined} */
     let timer;
     const tooLong = new Promise((resolve) => {
-      timer = setTimeout(() => resolve('too long'), LOAD_LIMIT_MS);
+      timer = setTimeout(() => resolve('too long'), this.limitMs);
     });
     try {
       const outcome = await Promise.race([load(), tooLong]);
       if (outcome === 'too long') {
-        this.tally.fault(`the load was not over after ${LOAD_LIMIT_MS / 1000} s`);
+        this.tally.fault(`the load was not over after ${this.limitMs / 1000} s`);
         await stopStragglers(STOP_LIMIT_MS);
       }
     } finally {

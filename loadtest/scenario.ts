@@ -14,7 +14,14 @@ export type Scenario<Planned extends Plan = Plan, Products = unknown> = {
   run(run: LoadRun, plan: Planned): Promise<void>;
   /** Makes the script for Artillery. `products`: the campaigns that `run` has opened. */
   script?(plan: Planned, products: Products): ArtilleryScript;
+  /** Engines and services of its own, instead of a server that runs already. */
+  stage?: StagePlan;
+  /** The longest load. Default: two minutes. */
+  limitMs?: number;
 };
+
+/** A Redis Cluster with Postgres, a worker and an API. `replicas`: of each primary. */
+export type StagePlan = { primaries: number; replicas: number; shards: number };
 
 /** A script for Artillery. */
 export type ArtilleryScript = {

@@ -38,4 +38,12 @@ export const SCENARIOS = {
     about: 'shared, pool and bound codes are checked and redeemed while others are made',
     load: async () => (await import('./scenarios/codes.mjs')).scenario,
   },
+  'ten-buckets': {
+    about: '100,000 people on ten buckets, on three nodes of its own that are killed and frozen',
+    load: async () => (await import('./scenarios/ten-buckets.mjs')).scenario,
+  },
+  'half-a-million': {
+    about: '500,000 checkouts in a minute × --scale, on three nodes of its own, with the CPU of each process',
+    load: async () => (await import('./scenarios/half-a-million.mjs')).scenario,
+  },
 };

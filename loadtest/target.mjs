@@ -6,8 +6,8 @@ import { secretOf } from '../scripts/welcome.mjs';
 const ASK_LIMIT_MS = 10_000;
 
 /**
- * @typedef {{ url: string, adminKey: string, serviceKey: string, engines: { REDIS_URL: string, DATABASE_URL: string }
- *   }} Target
+ * @typedef {{ url: string, adminKey: string, serviceKey: string, engines: { REDIS_URL: string,
+ *   DATABASE_URL: string, SHARDS?: string } }} Target
  */
 
 /**

@@ -8,6 +8,7 @@
 // Driven by a generator of its own (http-client.mjs). For the same users Artillery sent 1,300 to 1,650 requests a
 // second on two cores, and took 16 seconds for their tokens and checkouts. Latencies count from the moment when a
 // request was due.
+import { arrive } from '../arrivals.mjs';
 import { ask, connectClients, forEach } from '../http-client.mjs';
 
 const SECOND_MS = 1000;
@@ -45,24 +46,12 @@ export const scenario = {
     let lastAnswerMs = 0;
     await run.underLoad(async () => {
       const began = performance.now();
-      /** @type {Promise<unknown>[]} */
-      const under = [];
-      for (let next = 0; next < people; ) {
-        const due = ((performance.now() - began) / SECOND_MS) * people;
-        for (; next < people && next < due; next += 1) {
-          const at = next;
-          const { client } = clients[at] ?? fail();
-          const request = ask(tally, 'checkout', client, requests[at] ?? fail(), began + (at / people) * SECOND_MS);
-          under.push(
-            request.then((answer) => {
-              answers[at] = answer;
-              lastAnswerMs = performance.now() - began;
-            }),
-          );
-        }
-        await run.pause(1);
-      }
-      await Promise.all(under);
+      const checkOut = async (/** @type {number} */ at, /** @type {number} */ due) => {
+        const { client } = clients[at] ?? fail();
+        answers[at] = await ask(tally, 'checkout', client, requests[at] ?? fail(), due);
+        lastAnswerMs = performance.now() - began;
+      };
+      await arrive(people, SECOND_MS, checkOut, run.pause);
     });
 
     const buyers = clients.flatMap((one, at) => (answers[at]?.status === 200 ? [{ ...one, at }] : []));

@@ -21,6 +21,12 @@ const refused: [string, NodeJS.ProcessEnv, string[], RegExp][] = [
     ['codes', '--target', 'http://192.0.2.1'],
     /is not this machine[\s\S]*--i-own-this-target/,
   ],
+  [
+    'a target for a scenario with engines of its own',
+    {},
+    ['ten-buckets', '--target', service.url],
+    /starts engines and services of its own[\s\S]*Leave out --target/,
+  ],
   ['no keys', engines, ['codes', '--target', service.url], /There is no ADMIN_API_KEYS for/],
   ['no engines', keys, ['codes', '--target', service.url], /The ledger needs the engines of/],
   [
@@ -52,7 +58,7 @@ test('a run fails before the load when the engines are not those of the server',
 test('--help and --list name all scenarios', async () => {
   const list = await loadTest({}, '--list');
   expect(list.code).toBe(0);
-  expect(list.output.trim().split('\n').length).toBe(9);
+  expect(list.output.trim().split('\n').length).toBe(11);
   const help = await loadTest({}, '--help');
   expect([help.code, help.output.includes('--i-own-this-target')]).toEqual([0, true]);
 });

@@ -11,9 +11,13 @@ const env = Object.fromEntries(
 );
 const runSmall = (name: string) => loadTest(env, name, '--target', service.url, '--scale', '0.01');
 
+// Those that start engines of their own are in staged-scenarios.long.test.ts.
 const all: { name: string; driver: string }[] = [];
 // One after the other: Jest fails when two imports at once need the same module of Node.
-for (const [name, { load }] of Object.entries(SCENARIOS)) all.push({ name, driver: (await load()).driver });
+for (const [name, { load }] of Object.entries(SCENARIOS)) {
+  const { driver, stage } = await load();
+  if (!stage) all.push({ name, driver });
+}
 const byArtillery = all.filter(({ driver }) => driver === 'Artillery');
 const byOurselves = all.filter(({ driver }) => driver !== 'Artillery');
 
