@@ -1,6 +1,7 @@
 import { call, Refused, upload } from './calls.js';
 import { button, card, el, say, write } from './elements.js';
 import { Form, field, numberOf, textOf } from './fields.js';
+import { rememberedInTab } from './remembered.js';
 import { may, roleNote } from './role.js';
 import { count } from './words.js';
 
@@ -67,7 +68,7 @@ export function codesCard(path: string): { root: HTMLElement; close(): void } {
   });
 
   function follow(job: CodeJob): void {
-    sessionStorage.setItem(remembered, job.id);
+    rememberedInTab.setItem(remembered, job.id);
     show(job);
     clearTimeout(timer);
     if (isClosed || job.status === 'done' || job.status === 'failed') return;
@@ -79,7 +80,7 @@ export function codesCard(path: string): { root: HTMLElement; close(): void } {
       follow(await call<CodeJob>('GET', `${path}/codes/jobs/${id}`));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      if (error.status === 404) sessionStorage.removeItem(remembered);
+      if (error.status === 404) rememberedInTab.removeItem(remembered);
       // The page itself reports that the connection is lost. The job continues.
       else if (!isClosed) timer = setTimeout(() => look(id), LOOK_EVERY_MS * 4);
     }
@@ -95,7 +96,7 @@ export function codesCard(path: string): { root: HTMLElement; close(): void } {
     if (job.status === 'done' && !isClosed) say(jobText(job));
   }
 
-  const known = sessionStorage.getItem(remembered);
+  const known = rememberedInTab.getItem(remembered);
   if (known) look(known);
   return {
     root: card(
@@ -120,7 +121,7 @@ export function codesCard(path: string): { root: HTMLElement; close(): void } {
   };
 
   function forget(): void {
-    sessionStorage.removeItem(remembered);
+    rememberedInTab.removeItem(remembered);
     clearTimeout(timer);
     progress.hidden = true;
   }

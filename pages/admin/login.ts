@@ -2,6 +2,7 @@ import type { Role } from '../../shared/domain/role.js';
 import { call, Refused } from './calls.js';
 import { el } from './elements.js';
 import { Form, field } from './fields.js';
+import { rememberedInTab } from './remembered.js';
 
 export type Session = { operator: string; role: Role; max_buckets: number; expires_at: string };
 
@@ -54,15 +55,15 @@ async function offerIssuer(place: HTMLElement): Promise<void> {
     return;
   }
   const link = el('a', { class: 'button main', href: '/admin/login' }, 'Log in with single sign-on');
-  link.addEventListener('click', () => sessionStorage.setItem(RETURN_TO, location.hash));
+  link.addEventListener('click', () => rememberedInTab.setItem(RETURN_TO, location.hash));
   place.replaceChildren(el('p', { class: 'buttons' }, link), el('p', { class: 'hint' }, 'Or with a key:'));
   place.hidden = false;
 }
 
 /** Returns to the view from which the operator went to the issuer. */
 export function returnToView(): void {
-  const hash = sessionStorage.getItem(RETURN_TO);
-  sessionStorage.removeItem(RETURN_TO);
+  const hash = rememberedInTab.getItem(RETURN_TO);
+  rememberedInTab.removeItem(RETURN_TO);
   const isReturn = location.hash === '' && hash !== null && hash.startsWith('#/');
   if (isReturn || location.search.startsWith('?login='))
     history.replaceState(null, '', `/admin${isReturn ? hash : location.hash}`);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page, Request } from 'playwright-core';
-import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
+import { accessibilityFindings, forbidStorage, openPhone, startBrowser } from '../harness/browser.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { heading, LIMIT_MS, logIn, press, SIZES, shows } from '../harness/operator-page.js';
@@ -170,6 +170,20 @@ inBrowser('the operator’s page', () => {
     expect(await context.cookies()).toEqual([]);
     await page.reload();
     await page.getByLabel('Admin key').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('works in a browser that forbids its stores', async () => {
+    const product = await operator.openCampaign({ type: 'pool', total_limit: 5_000 });
+    const { page, faults } = await openPage();
+    await page.addInitScript(forbidStorage);
+    await page.goto(`${service.url}/admin#/campaigns/${product}`);
+    await page.reload();
+    await logIn(page);
+    await page.getByLabel('How many').fill('100');
+    await press(page, 'Generate');
+    await shows(page, 'Done: 100 codes generated.');
+    await press(page, 'Forget this job');
     expect(faults).toEqual([]);
   });
 

@@ -3,7 +3,13 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { readCampaign } from '../harness/audit.js';
-import { accessibilityFindings, openPhone, showsHeadline as shows, startBrowser } from '../harness/browser.js';
+import {
+  accessibilityFindings,
+  forbidStorage,
+  openPhone,
+  showsHeadline as shows,
+  startBrowser,
+} from '../harness/browser.js';
 import { expireNow } from '../harness/campaign.js';
 import { expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
@@ -73,17 +79,6 @@ function fillLocalStorage(): void {
       // A smaller one may fit.
     }
   }
-}
-
-/** As a browser that blocks the data of sites. */
-function forbidStorage(): void {
-  const forbidden = () => {
-    throw new Error('the operation is insecure');
-  };
-  for (const name of ['localStorage', 'sessionStorage', 'indexedDB'])
-    Object.defineProperty(globalThis, name, { get: forbidden });
-  const { navigator } = globalThis as unknown as { navigator: { locks: object } };
-  Object.assign(navigator.locks, { request: async () => forbidden() });
 }
 
 const wide = async (page: Page) => page.evaluate('document.documentElement.scrollWidth');

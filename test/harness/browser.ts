@@ -65,3 +65,14 @@ export async function showsHeadline(page: Page, headline: string): Promise<void>
     throw new Error(`${cause.message}; it shows:\n${await page.locator('main').textContent()}`, { cause });
   });
 }
+
+/** An init script of a page: as a browser that blocks the data of sites. */
+export function forbidStorage(): void {
+  const forbidden = () => {
+    throw new Error('the operation is insecure');
+  };
+  for (const name of ['localStorage', 'sessionStorage', 'indexedDB'])
+    Object.defineProperty(globalThis, name, { get: forbidden });
+  const { navigator } = globalThis as unknown as { navigator: { locks: object } };
+  Object.assign(navigator.locks, { request: async () => forbidden() });
+}
