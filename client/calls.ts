@@ -140,8 +140,8 @@ export class Calls {
   }
 
   /**
-   * A browser does not report whether it blocked a call to another origin or the server is away. A request whose
-   * response the page may not read succeeds only if the server is there.
+   * A browser does not report whether it blocked a call to another origin or the server is away. The modules of the
+   * client may be loaded by every page, so that their request succeeds if the server is there.
    * @returns the origin of the page, if the server responds to such a request
    */
   async #blockedOrigin(): Promise<string | null> {
@@ -151,7 +151,7 @@ export class Calls {
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(), PROBE_MS);
     return this.deps
-      .fetch(`${baseUrl}/livez`, { mode: 'no-cors', signal: cut.signal })
+      .fetch(`${baseUrl}/assets/client/calls.js`, { mode: 'no-cors', signal: cut.signal })
       .then(
         () => origin,
         () => null,

@@ -136,6 +136,23 @@ inBrowser('the element in a page of a shop', () => {
   });
 });
 
+inBrowser('a page that the server does not allow', () => {
+  test('reads in the console which setting is missing', async () => {
+    const { product } = await heldByAnother();
+    const { page } = await openShop('<main><h1>Lamp</h1></main>');
+    const warnings: string[] = [];
+    page.on('console', (message) => {
+      if (message.type() === 'warning') warnings.push(message.text());
+    });
+    // The shared service has no SHOP_ORIGINS.
+    const message = await page.evaluate(`import('${service.url}/assets/client/sale.js').then(({ Sale }) =>
+      new Sale({ baseUrl: '${service.url}', productId: '${product}', userId: 'ann', retryForMs: 0 })
+        .campaign().then(() => 'allowed', (error) => error.message))`);
+    expect(message).toContain(`add ${SHOP} to SHOP_ORIGINS of the server`);
+    await until('the console has the warning', () => warnings.some((text) => text.includes('SHOP_ORIGINS')));
+  });
+});
+
 inBrowser('the React hook', () => {
   test('follows a shopper, in strict mode too', async () => {
     const { product, held } = await heldByAnother();
