@@ -1,4 +1,14 @@
 import { CODES } from './codes.js';
+import {
+  type Check,
+  isCampaign,
+  isDecided,
+  isRecord,
+  isRedeemed,
+  isReservation,
+  isStats,
+  isValidated,
+} from './shapes.js';
 
 /** Money is an integer in minor units. */
 export type Cart = { subtotal: number; currency: string };
@@ -95,7 +105,15 @@ export class DoorbusterError extends Error {
 }
 
 type Key = 'serviceKey' | 'adminKey' | null;
-type Call = { method: string; path: string; key: Key; body?: unknown; headers?: Record<string, string> };
+type Call = {
+  method: string;
+  path: string;
+  key: Key;
+  /** Whether the `data` of a success is that of this call. */
+  isOwn: Check;
+  body?: unknown;
+  headers?: Record<string, string>;
+};
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 60_000;
@@ -122,7 +140,7 @@ export class Doorbuster {
     attributes?: Record<string, unknown>;
     cart?: Cart;
   }): Promise<Validated> {
-    return this.#call({ method: 'POST', path: '/coupons/validate', key: null, body });
+    return this.#call({ method: 'POST', path: '/coupons/validate', key: null, isOwn: isValidated(body), body });
   }
 
   /**
@@ -141,7 +159,8 @@ export class Doorbuster {
     { idempotencyKey }: { idempotencyKey: string },
   ): Promise<Redeemed> {
     const headers = { 'Idempotency-Key': idempotencyKey };
-    return this.#call({ method: 'POST', path: '/coupons/redeem', key: null, body, headers });
+    const isOwn = isRedeemed(body.order_id);
+    return this.#call({ method: 'POST', path: '/coupons/redeem', key: null, isOwn, body, headers });
   }
 
   /**
@@ -151,7 +170,7 @@ export class Doorbuster {
   confirm(body: { reservation_id: string; payment_ref?: string }): Promise<Confirmed>;
   confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed | OfOrder>;
   confirm(body: ReservationName & { payment_ref?: string }): Promise<Confirmed | OfOrder> {
-    return this.#call({ method: 'POST', path: '/flash-sale/confirm', key: 'serviceKey', body });
+    return this.#call(decision('confirm', body));
   }
 
   /**
@@ -162,7 +181,7 @@ export class Doorbuster {
   release(body: ReservationName & { reason?: string; keep?: 0 }): Promise<Released | OfOrder>;
   release(body: ReservationName & { reason?: string; keep: number }): Promise<Released | ReleasedInPart>;
   release(body: ReservationName & { reason?: string; keep?: number }): Promise<Released | ReleasedInPart | OfOrder> {
-    return this.#call({ method: 'POST', path: '/flash-sale/release', key: 'serviceKey', body });
+    return this.#call(decision('release', body));
   }
 
   /**
@@ -172,7 +191,7 @@ export class Doorbuster {
   extend(body: { reservation_id: string }): Promise<Extended>;
   extend(body: ReservationName): Promise<Extended | OfOrder>;
   async extend(body: ReservationName): Promise<Extended | OfOrder> {
-    const call = { method: 'POST', path: '/flash-sale/extend', key: 'serviceKey' as const, body };
+    const call = decision('extend', body);
     let hasLost = false;
     try {
       return await this.#call(call, () => {
@@ -182,8 +201,12 @@ export class Doorbuster {
       if (!hasLost || !(error instanceof DoorbusterError) || error.code !== 'already_extended') throw error;
       // A try of this call did it, and its response was lost.
       const { reservation_id, reservations, pay_before } = error.problem as unknown as Extended & OfOrder;
-      if (reservations) return { order_id: 'order_id' in body ? body.order_id : '', reservations };
-      return { reservation_id, status: 'extended', pay_before };
+      const order_id = 'order_id' in body ? body.order_id : '';
+      const data = reservations
+        ? { order_id, reservations }
+        : { reservation_id, status: 'extended' as const, pay_before };
+      if (!call.isOwn(data)) throw error;
+      return data;
     }
   }
 
@@ -195,31 +218,34 @@ export class Doorbuster {
   refund(body: ReservationName & { keep?: 0 }): Promise<Refunded | OfOrder>;
   refund(body: ReservationName & { keep: number }): Promise<Refunded | RefundedInPart>;
   refund(body: ReservationName & { keep?: number }): Promise<Refunded | RefundedInPart | OfOrder> {
-    return this.#call({ method: 'POST', path: '/flash-sale/refund', key: 'serviceKey', body });
+    return this.#call(decision('refund', body));
   }
 
   /** Reads a reservation, to check what a browser sent. */
   reservation(id: string): Promise<Record<string, unknown>> {
     const path = `/flash-sale/reservations/${encodeURIComponent(id)}`;
-    return this.#call({ method: 'GET', path, key: 'serviceKey' });
+    return this.#call({ method: 'GET', path, key: 'serviceKey', isOwn: isReservation(id) });
   }
 
   /** Campaigns, with an admin key. */
   readonly campaigns = {
     create: (terms: { product_id: string; total_limit: number | null } & Record<string, unknown>): Promise<Campaign> =>
       this.#create(terms),
-    get: (id: string): Promise<Campaign> => this.#campaign('GET', id),
-    update: (id: string, terms: Record<string, unknown>): Promise<Campaign> => this.#campaign('PATCH', id, '', terms),
-    pause: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/pause'),
-    resume: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/resume'),
-    close: (id: string): Promise<Campaign> => this.#campaign('POST', id, '/close'),
-    stats: (id: string): Promise<Record<string, unknown>> => this.#campaign('GET', id, '/stats'),
+    get: (id: string): Promise<Campaign> => this.#campaign('GET', id, isCampaign(id)),
+    update: (id: string, terms: Record<string, unknown>): Promise<Campaign> =>
+      this.#campaign('PATCH', id, isCampaign(id), '', terms),
+    pause: (id: string): Promise<Campaign> => this.#campaign('POST', id, isCampaign(id, ['paused']), '/pause'),
+    resume: (id: string): Promise<Campaign> =>
+      this.#campaign('POST', id, isCampaign(id, ['open', 'scheduled']), '/resume'),
+    close: (id: string): Promise<Campaign> => this.#campaign('POST', id, isCampaign(id, ['closed']), '/close'),
+    stats: (id: string): Promise<Record<string, unknown>> => this.#campaign('GET', id, isStats, '/stats'),
   };
 
   async #create(terms: { product_id: string } & Record<string, unknown>): Promise<Campaign> {
     let hasLost = false;
     try {
-      return await this.#call({ method: 'POST', path: '/admin/campaigns', key: 'adminKey', body: terms }, () => {
+      const isOwn = isCampaign(terms.product_id);
+      return await this.#call({ method: 'POST', path: '/admin/campaigns', key: 'adminKey', isOwn, body: terms }, () => {
         hasLost = true;
       });
     } catch (error) {
@@ -231,9 +257,9 @@ export class Doorbuster {
     }
   }
 
-  #campaign<Data>(method: string, id: string, action = '', body?: unknown): Promise<Data> {
+  #campaign<Data>(method: string, id: string, isOwn: Check, action = '', body?: unknown): Promise<Data> {
     const path = `/admin/campaigns/${encodeURIComponent(id)}${action}`;
-    return this.#call({ method, path, key: 'adminKey', body });
+    return this.#call({ method, path, key: 'adminKey', isOwn, body });
   }
 
   /** @param onLost called when a try had no usable response, so that it may have had its effect */
@@ -250,7 +276,7 @@ export class Doorbuster {
     }
   }
 
-  async #once<Data>({ method, path, key, body, headers = {} }: Call): Promise<{
+  async #once<Data>({ method, path, key, isOwn, body, headers = {} }: Call): Promise<{
     data?: Data;
     error?: DoorbusterError;
     retryAfterMs: number;
@@ -272,10 +298,10 @@ export class Doorbuster {
         redirect: 'manual',
       });
       const { status, headers: got } = response;
-      const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
-      if (response.ok && json?.data !== undefined) return { data: json.data as Data, retryAfterMs: 0 };
+      const json: unknown = await response.json().catch(() => null);
+      if (response.ok && isRecord(json) && isOwn(json.data)) return { data: json.data as Data, retryAfterMs: 0 };
       const error =
-        json && isOurs(json)
+        isRecord(json) && isOurs(json)
           ? new DoorbusterError(json.code, status, json)
           : new DoorbusterError('unreachable', 0, { detail: `${status} of another server` });
       return { error, retryAfterMs: retryAfterMs(got) };
@@ -283,6 +309,11 @@ export class Doorbuster {
       return { error: new DoorbusterError('unreachable', 0, { detail: String(thrown) }), retryAfterMs: 0 };
     }
   }
+}
+
+/** A call by which a payment service decides a reservation, or those of an order. */
+function decision(name: Parameters<typeof isDecided>[0], body: ReservationName & { keep?: number }): Call {
+  return { method: 'POST', path: `/flash-sale/${name}`, key: 'serviceKey', isOwn: isDecided(name, body), body };
 }
 
 /** Whether a value has what was sent: the service adds fields, and may write a time in another form. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { installPackages, isInstalled } from '../../scripts/install.mjs';
+import type { OfOrder } from '../../server/api.js';
 import { Doorbuster, DoorbusterError } from '../../server/server.js';
 import { projectRoot, serviceVersion } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
@@ -154,6 +155,32 @@ describe('the package for servers', () => {
     expect(redeemed.status).toBe('redeemed');
     expect(await shop.redeem(wish, { idempotencyKey: `cart-1-${code}` })).toEqual(redeemed);
     expect(await shop.campaigns.pause(product)).toMatchObject({ product_id: product, status: 'paused' });
+    const { id } = await shop.campaigns.get(product);
+    expect(await shop.campaigns.update(id.toUpperCase(), { name: 'Lamp' })).toMatchObject({ id, name: 'Lamp' });
+    expect(await shop.campaigns.resume(product)).toMatchObject({ id, status: 'open' });
+    expect(await shop.campaigns.stats(id)).toMatchObject({ total: 5 });
+    expect(await shop.campaigns.close(id)).toMatchObject({ id, status: 'closed' });
+
+    const second = `SIX${Date.now()}`;
+    const discount = { kind: 'percent', percent: 6 };
+    const coupon = { total_limit: null, code: second, discount, hold_seconds: 900, per_user_limit: 2 };
+    await shop.campaigns.create({ product_id: `coupon-${second}`, ...coupon });
+    await shop.campaigns.create({ product_id: `again-${second}`, ...coupon, code: `A${second}` });
+    expect(await shop.campaigns.stats(`coupon-${second}`)).toMatchObject({ total: null, free: null });
+    const both = { codes: [second, 'no-such-code'], user_id: 'ben', cart };
+    expect(await shop.validate(both)).toMatchObject({ valid: true, total: 940 });
+    const order = { user_id: 'ben', order_id: `cart-${second}` };
+    for (const each of [second, `A${second}`]) {
+      const held = await shop.redeem({ ...order, code: each, cart }, { idempotencyKey: `${order.order_id}-${each}` });
+      expect(held.status).toBe('reserved');
+    }
+    const statuses = (of: object) => (of as OfOrder).reservations.map(({ status }) => status);
+    expect(statuses(await shop.extend(order))).toEqual(['extended', 'extended']);
+    expect(statuses(await shop.confirm(order))).toEqual(['redeemed', 'redeemed']);
+    expect(statuses(await shop.refund(order))).toEqual(['refunded', 'refunded']);
+    const [first] = ((await shop.refund(order)) as OfOrder).reservations;
+    const inCapitals = { reservation_id: String(first?.reservation_id).toUpperCase() };
+    expect(await shop.refund(inCapitals)).toMatchObject({ status: 'refunded' });
     expect(() => new Doorbuster({ baseUrl: service.url }).confirm({ reservation_id })).rejects.toThrow('serviceKey');
   });
 
@@ -171,7 +198,7 @@ describe('the package for servers', () => {
       serviceKey: 's',
       fetch: () => (answers[calls++] ?? (() => reply(404, 'reservation_not_found')))(),
     });
-    expect(await shop.refund({ reservation_id: 'r' })).toEqual({ status: 'refunded' });
+    expect(await shop.refund({ reservation_id: 'r' })).toEqual(REFUNDED);
     expect(calls).toBe(4);
     const error = await shop.refund({ reservation_id: 'r' }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DoorbusterError);
@@ -179,8 +206,10 @@ describe('the package for servers', () => {
   });
 });
 
+const REFUNDED = { reservation_id: 'r', status: 'refunded', returned_to_stock: true };
+
 function reply(status: number, code?: string): Promise<Response> {
   const type = `https://doorbuster.dev/errors/${code}`;
-  const body = code ? { type, code, status } : { data: { status: 'refunded' } };
+  const body = code ? { type, code, status } : { data: REFUNDED };
   return Promise.resolve(new Response(JSON.stringify(body), { status }));
 }
