@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Doorbuster } from './api.js';
 
-const problem = { type: 'https://doorbuster.dev/errors/campaign_exists', code: 'campaign_exists' };
+const problem = { type: 'https://doorbuster.dev/errors/campaign_exists', code: 'campaign_exists', status: 409 };
 const exists = () => Response.json(problem, { status: 409 });
 const created = {
   id: 'c1',
@@ -39,6 +39,23 @@ test('a campaign that was there before, or has other terms, is refused', async (
   await expect(shopWith([exists()]).campaigns.create(terms)).rejects.toMatchObject(refused);
   const shop = shopWith([null, exists(), Response.json({ data: created })]);
   await expect(shop.campaigns.create(terms)).rejects.toMatchObject(refused);
+});
+
+test('a problem of another server is no refusal', async () => {
+  const terms = { product_id: 'lamp', total_limit: 5 };
+  const foreign = [
+    { ...problem, type: 'https://shop.example/errors/campaign_exists' },
+    { ...problem, type: 'https://doorbuster.dev.example/errors/campaign_exists' },
+    { ...problem, type: [problem.type] },
+    { ...problem, status: 404 },
+    { ...problem, status: undefined },
+  ];
+  for (const body of foreign) {
+    const shop = shopWith([Response.json(body, { status: 409 })], 0);
+    await expect(shop.campaigns.create(terms)).rejects.toMatchObject({ code: 'unreachable', status: 0 });
+  }
+  const shop = shopWith([Response.json(problem, { status: 404 }), Response.json({ data: created })]);
+  expect(await shop.campaigns.create(terms)).toEqual(created);
 });
 
 describe('a 2xx without the data of the call', () => {

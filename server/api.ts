@@ -301,7 +301,7 @@ export class Doorbuster {
       const json: unknown = await response.json().catch(() => null);
       if (response.ok && isRecord(json) && isOwn(json.data)) return { data: json.data as Data, retryAfterMs: 0 };
       const error =
-        isRecord(json) && isOurs(json)
+        isRecord(json) && isOurs(json, status)
           ? new DoorbusterError(json.code, status, json)
           : new DoorbusterError('unreachable', 0, { detail: `${status} of another server` });
       return { error, retryAfterMs: retryAfterMs(got) };
@@ -324,8 +324,10 @@ function contains(found: unknown, sent: unknown): boolean {
   return Object.entries(sent).every(([name, value]) => contains((found as Record<string, unknown>)[name], value));
 }
 
-/** Whether a body is a problem document of Doorbuster, and not one of a proxy. */
-function isOurs(json: Record<string, unknown>): json is { code: string } {
+/** Whether a body is a problem document of Doorbuster, and not one of a proxy or of another API. */
+function isOurs(json: Record<string, unknown>, status: number): json is { code: string } {
   const { code, type } = json;
-  return typeof code === 'string' && CODES.has(code) && String(type).endsWith(`/errors/${code}`);
+  const isProblem = typeof code === 'string' && CODES.has(code) && type === `https://doorbuster.dev/errors/${code}`;
+  // A proxy may have replaced the status, and a cache the body.
+  return isProblem && json.status === status;
 }
