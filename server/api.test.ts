@@ -41,6 +41,17 @@ test('a campaign that was there before, or has other terms, is refused', async (
   await expect(shop.campaigns.create(terms)).rejects.toMatchObject(refused);
 });
 
+test('a draft whose response was lost is returned by the retry, and no campaign that is none', async () => {
+  const terms = { product_id: 'lamp', total_limit: 5 };
+  const shopOf = (status: string) => shopWith([null, exists(), Response.json({ data: { ...created, status } })]);
+  const draft = { ...created, status: 'draft' };
+  expect(await shopOf('draft').campaigns.create({ ...terms, draft: true })).toEqual(draft);
+  expect(await shopOf('open').campaigns.create({ ...terms, draft: false })).toMatchObject({ status: 'open' });
+  const refused = { code: 'campaign_exists' };
+  await expect(shopOf('open').campaigns.create({ ...terms, draft: true })).rejects.toMatchObject(refused);
+  await expect(shopOf('draft').campaigns.create(terms)).rejects.toMatchObject(refused);
+});
+
 test('a problem of another server is no refusal', async () => {
   const terms = { product_id: 'lamp', total_limit: 5 };
   const foreign = [

@@ -252,7 +252,7 @@ export class Doorbuster {
       if (!hasLost || !(error instanceof DoorbusterError) || error.code !== 'campaign_exists') throw error;
       // A try of this call may have created it, and its response was lost. Then it has the terms that were sent.
       const found = await this.campaigns.get(terms.product_id);
-      if (!contains(found, terms)) throw error;
+      if (!isMadeFrom(terms, found)) throw error;
       return found;
     }
   }
@@ -314,6 +314,12 @@ export class Doorbuster {
 /** A call by which a payment service decides a reservation, or those of an order. */
 function decision(name: Parameters<typeof isDecided>[0], body: ReservationName & { keep?: number }): Call {
   return { method: 'POST', path: `/flash-sale/${name}`, key: 'serviceKey', isOwn: isDecided(name, body), body };
+}
+
+/** Whether a campaign has the terms that were sent to create it, when nothing else has happened to it. */
+function isMadeFrom({ draft = false, ...terms }: Record<string, unknown>, found: Campaign): boolean {
+  // `draft` is no field of the campaign, but its status.
+  return draft === (found.status === 'draft') && contains(found, terms);
 }
 
 /** Whether a value has what was sent: the service adds fields, and may write a time in another form. */
