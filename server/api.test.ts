@@ -52,6 +52,19 @@ test('a draft whose response was lost is returned by the retry, and no campaign 
   await expect(shopOf('draft').campaigns.create(terms)).rejects.toMatchObject(refused);
 });
 
+test.each([
+  ['name', 'Lamp 01', 'Lamp 1'],
+  ['code', '1/2/2031', '01/02/2031'],
+  ['limits', { device: '1' }, { device: '01' }],
+  ['regions', ['eu'], ['eu', 'us']],
+  ['starts_at', '2031-01-01T00:00:00Z', '2031-01-01T00:00:01.000Z'],
+  ['starts_at', '2031-01-01T00:00:00Z', null],
+])('a campaign with another %s is refused', async (name, sent, found) => {
+  const shop = shopWith([null, exists(), Response.json({ data: { ...created, [name]: found } })]);
+  const terms = { product_id: 'lamp', total_limit: 5, [name]: sent };
+  await expect(shop.campaigns.create(terms)).rejects.toMatchObject({ code: 'campaign_exists' });
+});
+
 test('a problem of another server is no refusal', async () => {
   const terms = { product_id: 'lamp', total_limit: 5 };
   const foreign = [

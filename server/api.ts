@@ -317,16 +317,22 @@ function decision(name: Parameters<typeof isDecided>[0], body: ReservationName &
 }
 
 /** Whether a campaign has the terms that were sent to create it, when nothing else has happened to it. */
-function isMadeFrom({ draft = false, ...terms }: Record<string, unknown>, found: Campaign): boolean {
+function isMadeFrom(
+  { draft = false, starts_at, ends_at, ...terms }: Record<string, unknown>,
+  found: Campaign,
+): boolean {
+  const isSame = (name: string, sent: unknown) =>
+    contains(found[name], sent) || Date.parse(String(found[name])) === Date.parse(String(sent));
   // `draft` is no field of the campaign, but its status.
-  return draft === (found.status === 'draft') && contains(found, terms);
+  const isAsDraft = draft === (found.status === 'draft');
+  return isAsDraft && isSame('starts_at', starts_at) && isSame('ends_at', ends_at) && contains(found, terms);
 }
 
-/** Whether a value has what was sent: the service adds fields, and may write a time in another form. */
+/** Whether a value has what was sent. The service adds fields. */
 function contains(found: unknown, sent: unknown): boolean {
   if (sent === undefined || found === sent) return true;
-  if (typeof found === 'string' && typeof sent === 'string') return Date.parse(found) === Date.parse(sent);
   if (typeof found !== 'object' || typeof sent !== 'object' || !found || !sent) return false;
+  if (Array.isArray(found) && found.length !== (sent as readonly unknown[]).length) return false;
   return Object.entries(sent).every(([name, value]) => contains((found as Record<string, unknown>)[name], value));
 }
 
