@@ -59,10 +59,32 @@ test.each([
   ['regions', ['eu'], ['eu', 'us']],
   ['starts_at', '2031-01-01T00:00:00Z', '2031-01-01T00:00:01.000Z'],
   ['starts_at', '2031-01-01T00:00:00Z', null],
+  ['starts_at', '2031-01-01T00:00', '2031-01-01T00:00:00.000Z'],
 ])('a campaign with another %s is refused', async (name, sent, found) => {
   const shop = shopWith([null, exists(), Response.json({ data: { ...created, [name]: found } })]);
   const terms = { product_id: 'lamp', total_limit: 5, [name]: sent };
   await expect(shop.campaigns.create(terms)).rejects.toMatchObject({ code: 'campaign_exists' });
+});
+
+test.each([
+  ['starts_at', '2031-01-01T02:00:00.123456+02:00', { starts_at: '2031-01-01T00:00:00.123Z' }],
+  ['ends_at', new Date('2031-02-01T00:00:00.5Z'), { ends_at: '2031-02-01T00:00:00.500Z' }],
+  [
+    'starts_at',
+    '2031-01-01T09:30',
+    { starts_at: '2031-01-01T02:30:00.000Z', starts_at_local: '2031-01-01T09:30:00.000+07:00' },
+  ],
+  [
+    'starts_at',
+    '2031-01-01',
+    { starts_at: '2030-12-31T17:00:00.000Z', starts_at_local: '2031-01-01T00:00:00.000+07:00' },
+  ],
+  // The day is included.
+  ['ends_at', '2031-01-31', { ends_at: '2031-01-31T17:00:00.000Z', ends_at_local: '2031-02-01T00:00:00.000+07:00' }],
+])('a campaign has %s as it was sent: %s', async (name, sent, found) => {
+  const data = { ...created, ...found };
+  const shop = shopWith([null, exists(), Response.json({ data })]);
+  expect(await shop.campaigns.create({ product_id: 'lamp', total_limit: 5, [name]: sent })).toEqual(data);
 });
 
 test('a problem of another server is no refusal', async () => {

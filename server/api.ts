@@ -252,7 +252,7 @@ export class Doorbuster {
       if (!hasLost || !(error instanceof DoorbusterError) || error.code !== 'campaign_exists') throw error;
       // A try of this call may have created it, and its response was lost. Then it has the terms that were sent.
       const found = await this.campaigns.get(terms.product_id);
-      if (!isMadeFrom(terms, found)) throw error;
+      if (!isMadeFrom(JSON.parse(JSON.stringify(terms)), found)) throw error;
       return found;
     }
   }
@@ -321,11 +321,22 @@ function isMadeFrom(
   { draft = false, starts_at, ends_at, ...terms }: Record<string, unknown>,
   found: Campaign,
 ): boolean {
-  const isSame = (name: string, sent: unknown) =>
-    contains(found[name], sent) || Date.parse(String(found[name])) === Date.parse(String(sent));
   // `draft` is no field of the campaign, but its status.
   const isAsDraft = draft === (found.status === 'draft');
-  return isAsDraft && isSame('starts_at', starts_at) && isSame('ends_at', ends_at) && contains(found, terms);
+  return isAsDraft && isAt(found, 'starts_at', starts_at) && isAt(found, 'ends_at', ends_at) && contains(found, terms);
+}
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const DAY_MS = 86_400_000;
+
+/** Whether a campaign has a time that was sent: with an offset, or on the clock of its time zone, or as a day. */
+function isAt(found: Campaign, name: 'starts_at' | 'ends_at', sent: unknown): boolean {
+  if (typeof sent !== 'string') return contains(found[name], sent);
+  if (/(?:Z|[+-]\d{2}:\d{2})$/.test(sent)) return Date.parse(String(found[name])) === Date.parse(sent);
+  // Two readings of one clock are compared as if they were UTC. The last day is included, so the sale ends after it.
+  const shown = Date.parse(`${String(found[`${name}_local`]).slice(0, '2031-01-01T00:00:00.000'.length)}Z`);
+  if (!DAY.test(sent)) return shown === Date.parse(`${sent}Z`);
+  return shown === Date.parse(sent) + (name === 'ends_at' ? DAY_MS : 0);
 }
 
 /** Whether a value has what was sent. The service adds fields. */
