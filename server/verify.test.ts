@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { PayLinks } from '../api/claim/pay-links.js';
 import type { CampaignPolicy } from '../shared/domain/campaign-policy.js';
-import { verifyPayLink, verifyWebhook } from './verify.js';
+import { verifyPayLink, verifyWebhook, WebhookError, type WebhookHeaders } from './verify.js';
 
 const OLD = Buffer.alloc(32, 1);
 const NEW = Buffer.alloc(32, 2);
@@ -55,6 +55,14 @@ describe('verifyPayLink', () => {
       expect(verifyPayLink(url, KEYS, BEFORE)).toEqual({ valid: false, reason: 'malformed' });
   });
 
+  it('rejects a link that is no text, and keys that are missing', () => {
+    const link = String(linkOf(TEMPLATE));
+    for (const url of [undefined, null, [link], {}, 1])
+      expect(verifyPayLink(url as string, KEYS, BEFORE)).toEqual({ valid: false, reason: 'malformed' });
+    for (const keys of [undefined, null, '', [KEYS]])
+      expect(verifyPayLink(link, keys as string, BEFORE)).toEqual({ valid: false, reason: 'unknown_key' });
+  });
+
   it('rejects an expired link, and accepts the links of an earlier key until it is removed', () => {
     expect(verifyPayLink(String(linkOf(TEMPLATE)), KEYS, EXPIRES)).toEqual({ valid: false, reason: 'expired' });
     const old = String(linkOf(TEMPLATE, OLD, 'c1'));
@@ -96,6 +104,23 @@ describe('verifyWebhook', () => {
     expect(() => verifyWebhook(body, headers, `whsec_${Buffer.alloc(24).toString('base64')}`, at)).toThrow('match');
     expect(() => verifyWebhook(body, headers, secret, late)).toThrow('too old');
     expect(() => verifyWebhook(body, { ...headers, 'webhook-signature': undefined }, secret, at)).toThrow('missing');
+  });
+
+  it('rejects a body that is missing or was parsed, and headers that are missing', () => {
+    for (const none of [undefined, null, {}, [], 5, Object.create(null)])
+      expect(() => verifyWebhook(none as string, headers, secret, at)).toThrow(
+        new WebhookError('the raw body is missing, or was parsed before'),
+      );
+    for (const none of [undefined, null])
+      expect(() => verifyWebhook(body, none as unknown as WebhookHeaders, secret, at)).toThrow(WebhookError);
+    expect(verifyWebhook(new TextEncoder().encode(body) as Buffer, headers, secret, at)).toEqual(JSON.parse(body));
+  });
+
+  it('rejects a genuine body that is no event', () => {
+    for (const text of ['null', '5', '"x"', '[]', '', '{']) {
+      const signed = { ...headers, 'webhook-signature': new Webhook(secret).sign('evt_1', at, text) };
+      expect(() => verifyWebhook(text, signed, secret, at)).toThrow(WebhookError);
+    }
   });
 
   it('rejects every webhook with a secret that is empty or too short, which a stranger could guess', () => {

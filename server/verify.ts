@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isRecord } from './shapes.js';
 
 export type PayLinkCheck =
   | { valid: true; expiresAt: Date }
@@ -14,6 +15,8 @@ const SIGNATURE = /v1\.([A-Za-z0-9_-]{1,16})\.(\d{1,12})\.([A-Za-z0-9_-]{43})/g;
  * @param now for tests
  */
 export function verifyPayLink(url: string, keys: string, now: Date = new Date()): PayLinkCheck {
+  // A server may pass on what a request has, such as a list of values.
+  if (typeof url !== 'string') return { valid: false, reason: 'malformed' };
   const path = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const found = [...path.matchAll(SIGNATURE)];
   const [signature, kid, seconds, mac] = found[0] ?? [];
@@ -40,7 +43,7 @@ export type WebhookHeaders = Readonly<Record<string, string | readonly string[] 
  * @param body the raw body; a body that was parsed and encoded again does not verify
  * @param headers with names in lower case, as Node has them
  * @param secret `whsec_…`, which the server returned when the endpoint was created
- * @throws WebhookError if the webhook is not genuine, too old or not JSON
+ * @throws WebhookError if the webhook is not genuine or too old, or if its body is missing or no JSON object
  */
 export function verifyWebhook(
   body: string | Buffer,
@@ -49,7 +52,7 @@ export function verifyWebhook(
   now: Date = new Date(),
 ): Record<string, unknown> {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
-    typeof headers[name] === 'string' ? (headers[name] as string) : '',
+    typeof headers?.[name] === 'string' ? headers[name] : '',
   ) as [string, string, string];
   if (!id || !/^\d{1,12}$/.test(timestamp) || !signatures) throw new WebhookError('a webhook header is missing');
   if (Math.abs(now.getTime() / 1000 - Number(timestamp)) > WEBHOOK_TOLERANCE_SECONDS)
@@ -57,16 +60,26 @@ export function verifyWebhook(
   const key = Buffer.from(String(secret ?? '').replace(/^whsec_/, ''), 'base64');
   // An empty setting would make every webhook genuine that is signed with an empty key.
   if (key.length < LEAST_KEY_BYTES) throw new WebhookError('the secret is missing or too short');
-  const text = body.toString();
+  // `express.raw` leaves the body undefined if the request has none, and a JSON parser before it leaves an object.
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body))
+    throw new WebhookError('the raw body is missing, or was parsed before');
+  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest();
   const isGenuine = signatures
     .split(' ')
     .some((one) => one.startsWith('v1,') && isEqual(expected, Buffer.from(one.slice(3), 'base64')));
   if (!isGenuine) throw new WebhookError('the signature does not match');
+  const event = eventOf(text);
+  if (!event) throw new WebhookError('the body is not a JSON object');
+  return event;
+}
+
+function eventOf(text: string): Record<string, unknown> | null {
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    const json: unknown = JSON.parse(text);
+    return isRecord(json) ? json : null;
   } catch {
-    throw new WebhookError('the body is not JSON');
+    return null;
   }
 }
 
@@ -75,7 +88,8 @@ export class WebhookError extends Error {
   override readonly name = 'WebhookError';
 }
 
-function keysOf(text: string): Map<string, Buffer> {
+function keysOf(text: unknown): Map<string, Buffer> {
+  if (typeof text !== 'string') return new Map();
   return new Map(
     text.split(',').map((entry) => {
       const colon = entry.indexOf(':');
