@@ -34,6 +34,8 @@ type Globals = {
 
 const ITEMS = 'items';
 const PATIENCE_MS = 2_000;
+/** Of a store, for one item. A default store may wait several times for a browser. */
+const STORE_PATIENCE_MS = 8_000;
 
 /** 128 random bits. Does not use `randomUUID`, which is missing in pages without TLS and in React Native. */
 export function randomId(): string {
@@ -237,7 +239,7 @@ export class KeptAttempt {
 
   async #get(name: string): Promise<string | null | undefined> {
     try {
-      return this.#memory.getItem(name) ?? (await this.store.getItem(name));
+      return this.#memory.getItem(name) ?? (await inTime(this.store.getItem(name)));
     } catch {
       return null;
     }
@@ -246,7 +248,7 @@ export class KeptAttempt {
   /** A failure of the store must not end an attempt, or hide what the server responded. */
   async #put(name: string, value: string | null): Promise<void> {
     try {
-      await (value === null ? this.store.removeItem(name) : this.store.setItem(name, value));
+      await inTime(value === null ? this.store.removeItem(name) : this.store.setItem(name, value));
       this.#memory.removeItem(name);
     } catch {
       this.#memory.setItem(name, value ?? 'null');
@@ -268,3 +270,12 @@ export class KeptAttempt {
 }
 
 let lastTurn: Promise<unknown> = Promise.resolve();
+
+/** Fails after a time: a store that does not respond must not keep a shopper from buying. */
+function inTime<Value>(work: Value | Promise<Value>): Promise<Value> {
+  let timer: ReturnType<typeof setTimeout>;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(reject, STORE_PATIENCE_MS);
+  });
+  return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
+}

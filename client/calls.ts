@@ -1,9 +1,10 @@
+import type { Fields } from './answers.js';
 import { CODES } from './codes.js';
 import type { Retry } from './types.js';
 
 /**
  * A refusal by the service. `code` is that of the problem document; `unreachable` = the service did not respond. The
- * response of a proxy or a captive portal in its place says nothing about the call, so it counts as none, as does a
+ * response of a proxy or another service in its place says nothing about the call, so it counts as none, as does a
  * redirect.
  */
 export class Refusal extends Error {
@@ -31,7 +32,7 @@ export class Refusal extends Error {
   }
 }
 
-export type Answer = { status: number; headers: Headers; data: Record<string, unknown> };
+export type Answer = { status: number; headers: Headers; data: Fields };
 export type Call = {
   method: string;
   path: string;
@@ -39,14 +40,17 @@ export type Call = {
   body?: unknown;
   /** Of `fetch`; none = the cache of the browser may respond. */
   cache?: 'no-cache';
-  /** A field that the data of a response must have, or another server has sent it. */
-  needs?: string;
+  /** Whether the data of a response are those of this call. If not, another server has sent them. */
+  fits: (data: Fields) => boolean;
 };
 
 const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
 const PROBE_MS = 3_000;
 const MAX_RETRY_AFTER_MS = 60_000;
+/** Of another server, which knows nothing of the time to pay. */
+const MAX_FOREIGN_RETRY_AFTER_MS = 10_000;
+const ERRORS = 'https://doorbuster.dev/errors/';
 
 /**
  * Reads `Retry-After`: seconds, or a date by the clock of the server.
@@ -66,10 +70,10 @@ export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
 }
 
-/** Whether a body is a problem document of Doorbuster, and not one of a proxy. */
-function isOurs(json: Record<string, unknown>): json is { code: string } {
-  const { code, type } = json;
-  return typeof code === 'string' && CODES.has(code) && String(type).endsWith(`/errors/${code}`);
+/** Whether a body is a problem document of Doorbuster, with the status that it was sent with. */
+function isOurs(json: Fields, httpStatus: number): json is { code: string } {
+  const { code, type, status } = json;
+  return typeof code === 'string' && CODES.has(code) && type === ERRORS + code && status === httpStatus;
 }
 
 export type CallDeps = {
@@ -78,7 +82,7 @@ export type CallDeps = {
   authorization?: (() => unknown) | undefined;
   handOver?: (() => unknown) | undefined;
   timeoutMs: number;
-  /** Called with the headers of each response, and when it was requested, by `Date.now()`. */
+  /** Called with the headers of each response of the service, and when it was requested, by `performance.now()`. */
   answered?: (headers: Headers, askedAtMs: number) => void;
 };
 
@@ -91,14 +95,14 @@ export class Calls {
   constructor(readonly deps: CallDeps) {}
 
   /** One call. @throws Refusal */
-  async once({ method, path, headers = {}, body, cache, needs }: Call): Promise<Answer> {
+  async once({ method, path, headers = {}, body, cache, fits }: Call): Promise<Answer> {
     const { deps } = this;
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(), deps.timeoutMs);
     try {
       const authorization = await deps.authorization?.();
       const handOver = await deps.handOver?.();
-      const askedAtMs = Date.now();
+      const askedAtMs = performance.now();
       const response = await deps.fetch(deps.baseUrl + path, {
         method,
         signal: cut.signal,
@@ -113,17 +117,23 @@ export class Calls {
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-      deps.answered?.(response.headers, askedAtMs);
-      const { status } = response;
+      const { status, headers: received } = response;
+      const heard = () => deps.answered?.(received, askedAtMs);
       const isKnown = status === 304 && headers['If-None-Match'] !== undefined;
-      if (isKnown) return { status, headers: response.headers, data: {} };
-      const json = (await response.json().catch(() => null)) as Record<string, unknown> | null;
-      const data = json?.data as Answer['data'] | undefined;
-      if (response.ok && data && (!needs || needs in data)) return { status, headers: response.headers, data };
-      const after = retryAfterMs(response.headers);
-      // Everything else was cut off, or another server sent it.
-      if (json && isOurs(json)) throw new Refusal(json.code, status, after, json);
-      throw new Refusal('unreachable', 0, after, { detail: `${status} of another server` });
+      const json = isKnown ? null : ((await response.json().catch(() => null)) as Fields | null);
+      const data = Object(json?.data) as Fields;
+      if (isKnown || (response.ok && fits(data))) {
+        heard();
+        return { status, headers: received, data };
+      }
+      const after = retryAfterMs(received);
+      if (json && isOurs(json, status)) {
+        heard();
+        throw new Refusal(json.code, status, after, json);
+      }
+      // It was cut off, or another server sent it.
+      const soon = after && Math.min(after, MAX_FOREIGN_RETRY_AFTER_MS);
+      throw new Refusal('unreachable', 0, soon, { detail: `${status} of another server` });
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const blocked = await this.#blockedOrigin();

@@ -1,3 +1,4 @@
+import { isDeviceToken } from './answers.js';
 import { type Answer, type Calls, Refusal } from './calls.js';
 
 /** A token is valid for 30 s, and accepted for a little longer. This limit leaves time for a slow network. */
@@ -20,10 +21,10 @@ export class DeviceToken {
 
   /** The fields of a checkout that contain the token. @throws Refusal */
   async fields(): Promise<Record<string, unknown>> {
-    if (!this.#token || Date.now() - this.#token.readAt > TOKEN_FRESH_MS) {
+    if (!this.#token || performance.now() - this.#token.readAt > TOKEN_FRESH_MS) {
       const path = `/flash-sale/token?device_fp=${encodeURIComponent(await this.options.device())}`;
       try {
-        this.#keep(await this.calls.once({ method: 'GET', path }));
+        this.#keep(await this.calls.once({ method: 'GET', path, fits: isDeviceToken }));
       } catch (error) {
         await this.prove(await this.solve(error));
       }
@@ -34,7 +35,7 @@ export class DeviceToken {
   /** Requests a token with a proof: a solved challenge, or an attestation of the app's platform. @throws Refusal */
   async prove(proof: Record<string, unknown>): Promise<void> {
     const body = { device_fp: await this.options.device(), ...proof };
-    this.#keep(await this.calls.once({ method: 'POST', path: '/flash-sale/token', body }));
+    this.#keep(await this.calls.once({ method: 'POST', path: '/flash-sale/token', body, fits: isDeviceToken }));
   }
 
   /** Drops a token that the server has refused. The next call requests another one. */
@@ -53,7 +54,7 @@ export class DeviceToken {
     return solved;
   }
 
-  #keep({ data }: Answer): void {
-    this.#token = { fields: data, readAt: Date.now() };
+  #keep({ data: { attestation, device_fp, expires_at } }: Answer): void {
+    this.#token = { fields: { attestation, device_fp, expires_at }, readAt: performance.now() };
   }
 }

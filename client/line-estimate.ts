@@ -2,55 +2,55 @@ import type { Standing } from './types.js';
 
 /** Places so near to the head are requested each time, because they change at any moment. */
 const NEAR_PLACES = 10;
-/** How long a position may be an estimate before the exact one is requested again. */
-const EXACT_EVERY_MS = 60_000;
 
 /** The public data of a line (GET /flash-sale/line). */
 export type LineProgress = { served: number; waiting: number; must_be_seen: boolean };
 
 /**
  * The position of a place by the public count of served users, between two exact positions. It is behind the truth by
- * the users ahead who have left meanwhile, and by those served before the first data. It is ahead of it only by users
- * who were served out of their order, behind a group.
+ * the users ahead who have left meanwhile. It is ahead of it by users who were served between the data before the exact
+ * position and that position, or out of their order, behind a group.
  */
 export class LineEstimate {
-  #position = 0;
+  /** null = not known yet; 0 = none. */
+  #position: number | null = null;
   #waitSeconds: number | null = null;
   #exactAt = Number.NEGATIVE_INFINITY;
-  /** Count of served users of the first data after the exact position. */
+  /** Count of served users before the exact position was asked; null = no estimate can begin with it. */
   #servedBefore: number | null = null;
   /** The server lacks the data, or the campaign needs to see its users. */
   #off = false;
 
-  constructor(readonly now: () => number = () => performance.now()) {}
+  /** @param everyMs how long a position may be an estimate before the exact one is requested again */
+  constructor(
+    readonly everyMs: () => number,
+    readonly now: () => number = () => performance.now(),
+  ) {}
 
-  /** Takes an exact standing. */
-  exact({ position, estimated_wait_seconds }: Partial<Standing>): void {
+  /**
+   * Takes an exact standing. @param before data of the line from before it was requested; null = none
+   */
+  exact({ position, estimated_wait_seconds }: Partial<Standing>, before: LineProgress | null): void {
     this.#position = position ?? 0;
     this.#waitSeconds = estimated_wait_seconds ?? null;
-    this.#exactAt = this.now();
-    this.#servedBefore = null;
+    this.unchanged(before);
   }
 
   /** The exact position is still the same, as the server has said. */
-  unchanged(): void {
+  unchanged(before: LineProgress | null): void {
     this.#exactAt = this.now();
-    this.#servedBefore = null;
+    this.#servedBefore = before?.served ?? null;
+    if (before?.must_be_seen) this.#off = true;
   }
 
-  /** Whether the public data are enough now. */
-  get suffices(): boolean {
-    return !this.#off && this.#position > NEAR_PLACES && this.now() - this.#exactAt < EXACT_EVERY_MS;
+  /** Whether the public data are of use, as an estimate or to begin one. */
+  get isUseful(): boolean {
+    return !this.#off && (this.#position === null || this.#position > NEAR_PLACES);
   }
 
   /** The exact position has to be requested next. */
   expire(): void {
     this.#exactAt = Number.NEGATIVE_INFINITY;
-  }
-
-  /** The data cannot be had: exact positions are requested from now on. */
-  disable(): void {
-    this.#off = true;
   }
 
   /** Returns the estimate; null = the exact position has to be requested. */
@@ -59,13 +59,14 @@ export class LineEstimate {
     waiting,
     must_be_seen,
   }: LineProgress): Pick<Standing, 'position' | 'queue_size' | 'estimated_wait_seconds'> | null {
-    if (must_be_seen) this.disable();
-    this.#servedBefore ??= served;
-    const position = this.#position - (served - this.#servedBefore);
+    const [exact, before] = [this.#position ?? 0, this.#servedBefore];
+    const isOld = before === null || this.now() - this.#exactAt >= this.everyMs();
     // An empty line has ended, or is a new one.
-    if (must_be_seen || waiting === 0 || served < this.#servedBefore || position <= NEAR_PLACES) return null;
+    if (isOld || must_be_seen || waiting === 0 || served < before) return null;
+    const position = exact - (served - before);
+    if (position <= NEAR_PLACES) return null;
     const wait = this.#waitSeconds;
-    const estimated_wait_seconds = wait === null ? null : Math.ceil((wait * position) / this.#position);
+    const estimated_wait_seconds = wait === null ? null : Math.ceil((wait * position) / exact);
     return { position, queue_size: Math.max(waiting, position), estimated_wait_seconds };
   }
 }

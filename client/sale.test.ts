@@ -1,11 +1,12 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { type KeyStore, MemoryStore, Refusal, Sale } from './sale.js';
 
 /** A sale whose checkouts get these responses; null = the response is lost. */
 function saleWith(store: KeyStore, answers: (Response | null)[]) {
   const sent: { key: string | null; qty: number }[] = [];
   const send = async (url: unknown, init: RequestInit = {}) => {
-    if (String(url).includes('/token')) return Response.json({ data: {} });
+    if (String(url).includes('/token')) return Response.json({ data: TOKEN });
+    if (String(url).includes('/queue-status')) return Response.json({ data: PAID });
     sent.push({ key: new Headers(init.headers).get('Idempotency-Key'), qty: JSON.parse(String(init.body)).qty });
     const answer = answers.shift();
     if (!answer) throw new TypeError('the response was lost');
@@ -15,9 +16,12 @@ function saleWith(store: KeyStore, answers: (Response | null)[]) {
   return { sale: new Sale({ ...options, fetch: send as typeof fetch }), sent };
 }
 
-const unit = () => Response.json({ data: { status: 'redeemed', ticket: 't1' } });
+const TOKEN = { attestation: 'a1.x', device_fp: 'phone', expires_at: 1_800_000_000 };
+const PAID = { status: 'redeemed', position: null, queue_size: 0, poll_after_seconds: 30 };
+const UNIT = { status: 'completed', reservation_id: 'r1', order_id: 'o1', pay_before: null, ticket: 't1' };
+const unit = () => Response.json({ data: UNIT });
 const refused = (status: number, code: string) =>
-  Response.json({ type: `https://doorbuster.dev/errors/${code}`, code }, { status });
+  Response.json({ type: `https://doorbuster.dev/errors/${code}`, code, status }, { status });
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => null,
@@ -35,7 +39,8 @@ test.each([
   const reloaded = saleWith(store, [unit()]);
   // Nothing is sent without a press.
   expect([await reloaded.sale.resume(), reloaded.sent]).toEqual([null, []]);
-  expect(await reloaded.sale.attempt()).toMatchObject({ status: 'redeemed' });
+  expect(await reloaded.sale.attempt()).toMatchObject({ status: 'completed' });
+  reloaded.sale.stop();
   expect(reloaded.sent).toEqual([before.sent[0]]);
 });
 
@@ -49,7 +54,8 @@ test.each([
   const before = saleWith(store, [null, refused(status, code)]);
   expect(await codeOf(before.sale.attempt())).toBe(code);
   const reloaded = saleWith(store, [unit()]);
-  expect(await reloaded.sale.resume()).toMatchObject({ status: 'redeemed' });
+  expect(await reloaded.sale.resume()).toMatchObject({ status: 'completed' });
+  reloaded.sale.stop();
   expect(reloaded.sent).toEqual([before.sent[0]]);
 });
 
@@ -60,6 +66,7 @@ test('a press for another quantity, after an attempt has ended in doubt, has a k
   const { sale, sent } = saleWith(store, [unit()]);
   await sale.resume();
   await sale.attempt(1);
+  sale.stop();
   expect(sent).toEqual([{ key: expect.any(String), qty: 1 }]);
   expect(sent[0]?.key).not.toBe(before.sent[0]?.key);
 });
@@ -67,7 +74,9 @@ test('a press for another quantity, after an attempt has ended in doubt, has a k
 test('the key and ticket of an attempt are stored until the next one has its own', async () => {
   const store = new MemoryStore();
   const { sale } = saleWith(store, [unit(), refused(410, 'sold_out')]);
+  const paid = new Promise((resolve) => sale.on('redeemed', resolve));
   await sale.attempt();
+  await paid;
   const stored: string[] = [];
   const { setItem, removeItem } = store;
   store.setItem = (name, value) => {
@@ -91,4 +100,62 @@ test('a device that takes over an attempt continues it in place of one that has 
   await sale.resume();
   expect(sale.transfer).toEqual(transfer);
   sale.stop();
+});
+
+test.each([
+  ['data of another service', { status: 'ok' }],
+  ['a unit without a reservation', { status: 'completed' }],
+  ['a place without a number', { status: 'queued', queue_size: 3, poll_after_seconds: 2 }],
+  ['a standing', PAID],
+  ['a list', []],
+])('%s in place of the response to a checkout counts as none', async (_, data) => {
+  const store = new MemoryStore();
+  const { sale, sent } = saleWith(store, [Response.json({ data }), unit()]);
+  expect(await sale.attempt()).toMatchObject({ status: 'completed', reservation_id: 'r1' });
+  expect(sent[1]).toEqual(sent[0]);
+  sale.stop();
+});
+
+test('data of another service in place of the token change nothing but the token', async () => {
+  const bodies: unknown[] = [];
+  const tokens = [{ user_id: 'guest' }, [], { ...TOKEN, user_id: 'guest', qty: 3 }];
+  const send = async (url: unknown, init: RequestInit = {}) => {
+    if (String(url).includes('/token')) return Response.json({ data: tokens.shift() });
+    if (String(url).includes('/queue-status')) return Response.json({ data: PAID });
+    bodies.push(JSON.parse(String(init.body)));
+    return unit();
+  };
+  const sale = new Sale({
+    ...{ productId: 'lamp', userId: 'ann', deviceId: 'phone', WebSocket: null, store: new MemoryStore() },
+    fetch: send as typeof fetch,
+  });
+  await sale.attempt();
+  sale.stop();
+  expect(bodies).toEqual([{ ...TOKEN, product_id: 'lamp', user_id: 'ann', qty: 1 }]);
+});
+
+test('a response of another service does not end a place or a unit', async () => {
+  const foreign = async () => Response.json({ data: [] });
+  const sale = new Sale({
+    ...{ productId: 'lamp', userId: 'ann', WebSocket: null, store: new MemoryStore(), retryForMs: 0 },
+    fetch: foreign as typeof fetch,
+  });
+  sale.standing = { ...PAID, ...UNIT, status: 'queued', estimated_wait_seconds: null };
+  for (const call of [() => sale.leave(), () => sale.release(), () => sale.campaign()])
+    expect(await codeOf(call())).toBe('unreachable');
+  expect(sale.standing).toMatchObject({ status: 'queued' });
+});
+
+test('a store that never responds keeps nobody from buying', async () => {
+  const never = () => new Promise<null>(() => {});
+  const { sale } = saleWith({ getItem: never, setItem: never, removeItem: never }, [unit()]);
+  jest.useFakeTimers();
+  try {
+    const attempt = sale.attempt();
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(await attempt).toMatchObject({ status: 'completed' });
+  } finally {
+    jest.useRealTimers();
+    sale.stop();
+  }
 });

@@ -1,3 +1,4 @@
+import { type Fields, isCampaign, isLine, isPromise, isStanding } from './answers.js';
 import { type Attempt, defaultStore, KeptAttempt, randomId } from './attempt.js';
 import { type Answer, type Call, Calls, Refusal } from './calls.js';
 import { DeviceToken } from './device-token.js';
@@ -20,6 +21,9 @@ export { type Attempt, MemoryStore } from './attempt.js';
 export { Refusal } from './calls.js';
 export { solveWork } from './proof-of-work.js';
 export type * from './types.js';
+
+/** A position by the public data of the line is requested exactly after this time at the latest. */
+const MAX_ESTIMATE_MS = 60_000;
 
 /**
  * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
@@ -82,11 +86,12 @@ export class Sale extends Emitter<SaleEvents> {
    * @param fresh asks the server, or the CDN, although the browser still has data of less than a second ago
    */
   async campaign(fresh = false): Promise<CampaignView> {
-    const before = Date.now();
+    const before = performance.now();
     const known = this.#campaign;
     const { status, data, headers } = await this.#calls.once({
       method: 'GET',
       path: `/flash-sale/campaign?${this.#query()}`,
+      fits: isCampaign,
       // Before the start, each response makes the clock more exact.
       headers: known?.etag && known.view.status !== 'scheduled' ? { 'If-None-Match': known.etag } : {},
       ...(fresh ? { cache: 'no-cache' as const } : {}),
@@ -148,14 +153,16 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Leaves the line. @throws Refusal */
   async leave(): Promise<void> {
-    await this.#withRetry(() => ({ method: 'DELETE', path: '/flash-sale/queue', headers: this.#ticket() }));
+    const call = { method: 'DELETE', path: '/flash-sale/queue', fits: (data: Fields) => data.status === 'left' };
+    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
     this.#applyStatus({ status: 'left', position: null });
   }
 
   /** Gives up the reservation. @throws Refusal */
   async release(reason?: string): Promise<void> {
     const body = { reservation_id: this.standing?.reservation_id, ...(reason ? { reason } : {}) };
-    const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body };
+    const fits = ({ status }: Fields) => status === 'released' || status === 'expired';
+    const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body, fits };
     const { data } = await this.#withRetry(() => call);
     this.#applyStatus({ status: data.status as Standing['status'] });
   }
@@ -170,12 +177,14 @@ export class Sale extends Emitter<SaleEvents> {
   async subscribeToPush(subscription: PushSubscriptionFields, language?: string): Promise<void> {
     const { endpoint, keys } = subscription;
     const body = { endpoint, keys, ...(language ? { language } : {}) };
-    await this.#withRetry(() => ({ method: 'POST', path: '/flash-sale/push', headers: this.#ticket(), body }));
+    const call = { method: 'POST', path: '/flash-sale/push', body, fits: (data: Fields) => data.subscribed === true };
+    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
   }
 
   /** Ends the notifications about this place, in every browser. @throws Refusal */
   async unsubscribeFromPush(): Promise<void> {
-    await this.#withRetry(() => ({ method: 'DELETE', path: '/flash-sale/push', headers: this.#ticket() }));
+    const call = { method: 'DELETE', path: '/flash-sale/push', fits: (data: Fields) => data.subscribed === false };
+    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
   }
 
   /** Checks at once instead of waiting. Call it when the network or the screen is back. */
@@ -238,8 +247,8 @@ export class Sale extends Emitter<SaleEvents> {
           method: 'POST',
           path: '/flash-sale/checkout',
           headers: { 'Idempotency-Key': key },
-          needs: 'status',
-          body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
+          fits: isPromise,
+          body: { ...(await this.#token.fields()), ...proof, product_id: productId, user_id: userId, qty },
         }));
       } catch (error) {
         // An expired token or a challenge does not end the attempt: the client gets a token or solves the challenge,
@@ -262,7 +271,7 @@ export class Sale extends Emitter<SaleEvents> {
       method: 'GET',
       path: `/flash-sale/queue-status?${this.#query()}&user_id=${encodeURIComponent(this.options.userId)}`,
       headers: { ...this.#ticket(), ...(etag ? { 'If-None-Match': etag } : {}) },
-      needs: 'status',
+      fits: isStanding,
     });
   }
 
@@ -326,11 +335,13 @@ export class Sale extends Emitter<SaleEvents> {
       ticket: this.#pending?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,
       ask: (etag) => this.#status(etag),
-      line: () => this.#calls.once({ method: 'GET', path: `/flash-sale/line?${this.#query()}` }),
+      line: () => this.#calls.once({ method: 'GET', path: `/flash-sale/line?${this.#query()}`, fits: isLine }),
+      // Users who leave the line are not in its data, so that a turn may come unseen: for a third of its time at most.
+      estimateMs: () => Math.min(MAX_ESTIMATE_MS, ((this.#campaign?.view.hold_seconds || 90) * 1000) / 3),
       onStanding: (fields) => this.#applyStatus(fields),
       onHeard: (timeMs) => {
         this.heardAtMs = Date.now();
-        if (timeMs !== null) this.#clock.learn(timeMs, Date.now());
+        if (timeMs !== null) this.#clock.learn(timeMs, performance.now());
       },
       onPause: (event) => this.emit(event),
       onConnection: (connection) => {

@@ -1,53 +1,139 @@
-import { afterEach, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { StatusFollower } from './status-follower.js';
 import type { SocketLike } from './types.js';
 
+beforeEach(() => {
+  jest.useFakeTimers();
+});
 afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Follows a ticket over a socket whose frames the test sends. */
-function follow() {
-  const socket: SocketLike = {
-    onopen: null,
-    onmessage: null,
-    onclose: null,
-    onerror: null,
-    send: () => {},
-    close: () => {},
-  };
+type Frame = Record<string, unknown> & { type: string };
+const WELCOME: Frame = { type: 'welcome', status: 'queued', position: 2, queue_size: 3, poll_after_seconds: 2 };
+
+/** Follows a ticket over sockets whose frames the test sends. Polls find a user in place 3. @param pace of polls, s */
+function follow(pace = 2) {
+  const sockets: SocketLike[] = [];
   const told: unknown[] = [];
+  let asked = 0;
   const follower = new StatusFollower({
-    open: () => socket,
+    open: () => {
+      const socket = { onopen: null, onmessage: null, onclose: null, onerror: null, send: () => {}, close: () => {} };
+      sockets.push(socket);
+      return socket;
+    },
     ticket: 't1',
     pingMs: 25_000,
-    ask: async () => ({ status: 200, headers: new Headers(), data: { status: 'queued', position: 3 } }),
+    ask: async () => {
+      asked += 1;
+      return { status: 200, headers: new Headers(), data: { status: 'queued', position: 3, poll_after_seconds: pace } };
+    },
     line: () => Promise.reject(new Error('there is no line')),
-    onStanding: ({ position }) => told.push(position),
+    estimateMs: () => 60_000,
+    onStanding: ({ status, position }) => told.push(position ?? status),
     onConnection: (connection) => told.push(connection),
     onHeard: () => {},
     onPause: () => {},
-    onLost: () => {},
+    onLost: (code) => told.push(`lost: ${code}`),
   });
   follower.start();
-  const hear = (data: unknown) => socket.onmessage?.({ data } as never);
-  return { follower, hear, told };
+  const hear = (data: unknown) => sockets.at(-1)?.onmessage?.({ data } as never);
+  let seq = 0;
+  /** @param at number of the frame; default: the next one */
+  const send = (frame: Frame, at = seq + 1) => {
+    seq = at;
+    hear(JSON.stringify({ seq, time: '2026-11-28T12:00:00.000Z', ...frame }));
+  };
+  const close = (code: number) => sockets.at(-1)?.onclose?.({ code } as never);
+  return { follower, hear, send, close, told, sockets, asked: () => asked };
 }
 
-test('a frame that is no JSON is ignored', () => {
-  const { follower, hear, told } = follow();
-  hear('{"type":"welcome","status":"queued","position":2}');
-  for (const data of ['<html>', '', '{"type":"posi', new Blob(['busy'])]) hear(data);
-  hear('{"type":"position","position":1}');
-  expect(told).toEqual(['live', 2, 1]);
+test.each([
+  ['no JSON', '<html>'],
+  ['null', 'null'],
+  ['a list', '[1]'],
+  ['a part', '{"type":"posi'],
+  ['a blob', new Blob(['busy'])],
+  ['a frame of another service', '{"type":"ping","message":1795880000}'],
+  ['the same number again', '{"type":"promoted","seq":1,"time":"2026-11-28T12:00:00.000Z"}'],
+])('%s on a live socket leads to polls and to a new socket', async (_, data) => {
+  const { follower, hear, send, told, sockets } = follow();
+  send(WELCOME);
+  hear(data);
+  await jest.advanceTimersByTimeAsync(3_000);
+  expect([told.slice(0, 3), sockets.length]).toEqual([['live', 2, 'polling'], 2]);
+  expect(told).toContain(3);
   follower.stop();
 });
 
-test('a socket that has no other frames gives way to polling', async () => {
-  jest.useFakeTimers();
-  const { follower, hear, told } = follow();
-  hear('<html>');
-  await jest.advanceTimersByTimeAsync(4_000);
-  expect(told).toEqual(['polling', 3]);
+test('a frame that follows a lost one is not believed, because the lost one may have been the promotion', async () => {
+  const { follower, send, told, sockets } = follow();
+  send(WELCOME);
+  send({ type: 'position', position: 1 });
+  send({ type: 'heartbeat' }, 4);
+  await jest.advanceTimersByTimeAsync(3_000);
+  expect(told.slice(0, 4)).toEqual(['live', 2, 1, 'polling']);
+  expect(sockets.length).toBe(2);
   follower.stop();
 });
+
+test.each([
+  ['without a standing', { type: 'welcome' }],
+  ['with a status of another service', { ...WELCOME, status: 'ok' }],
+  ['without a place', { ...WELCOME, position: null }],
+])('a `welcome` %s does not make a socket live', async (_, frame) => {
+  const { follower, send, told } = follow();
+  send(frame);
+  await jest.advanceTimersByTimeAsync(4_000);
+  expect(told).not.toContain('live');
+  expect(told).toContain(3);
+  follower.stop();
+});
+
+test('close code 4401, which other services use too, is decided by a poll', async () => {
+  const { follower, send, close, told } = follow();
+  send(WELCOME);
+  close(4401);
+  await jest.advanceTimersByTimeAsync(3_000);
+  expect(told.slice(2, 4)).toEqual(['polling', 'polling']);
+  expect(told).toContain(3);
+  follower.stop();
+});
+
+test('a socket that stays silent from the beginning is replaced', async () => {
+  const { follower, sockets } = follow();
+  await jest.advanceTimersByTimeAsync(60_000);
+  expect(sockets.length).toBeGreaterThan(1);
+  expect(sockets.length).toBeLessThan(6);
+  follower.stop();
+});
+
+test.each([
+  ['asks to reconnect at once', (f: ReturnType<typeof follow>) => f.send({ type: 'reconnect', after_ms: -1 })],
+  ['is cut', (f: ReturnType<typeof follow>) => f.close(1006)],
+])('a server that %s after each `welcome` does not get a storm', async (_, end) => {
+  const followed = follow();
+  const { follower, sockets } = followed;
+  for (let at = 0; at < 60_000; at += 10) {
+    if (sockets.at(-1)?.onmessage) {
+      followed.send(WELCOME, 1);
+      end(followed);
+    }
+    await jest.advanceTimersByTimeAsync(10);
+  }
+  expect(sockets.length).toBeGreaterThan(2);
+  expect(sockets.length).toBeLessThan(12);
+  follower.stop();
+});
+
+test.each([0.001, -5, 1e11])(
+  'polls that should come every %s s keep a pace between a second and a minute',
+  async (pace) => {
+    const { follower, asked } = follow(pace);
+    await jest.advanceTimersByTimeAsync(200_000);
+    expect(asked()).toBeGreaterThan(2);
+    expect(asked()).toBeLessThan(201);
+    follower.stop();
+  },
+);

@@ -1,3 +1,4 @@
+import { type Fields, isStanding } from './answers.js';
 import { type Answer, backoffMs, Refusal } from './calls.js';
 import { LineEstimate, type LineProgress } from './line-estimate.js';
 import type { Connection, SocketLike, Standing } from './types.js';
@@ -7,8 +8,11 @@ const PATIENCE_MS = 4_000;
 /** If no pong arrives within this time, the connection is dead, for example after sleep or a change of network. */
 const PONG_MS = 8_000;
 const MAX_RECONNECT_MS = 30_000;
-/** A server that sends heartbeats sends a frame every 6 s. After this silence the connection is dead. */
+/** The server sends a frame every 6 s. After this silence, also from the beginning, the connection is dead. */
 const SILENCE_MS = 12_000;
+/** A socket that lived for so long was no failure. */
+const LIVED_MS = 10_000;
+const MAX_PACE_SECONDS = 60;
 
 /** A shopper without a place or unit. */
 export const NOWHERE: Standing = {
@@ -32,6 +36,8 @@ export type StatusFollowerDeps = {
   ask: (etag: string | null) => Promise<Answer>;
   /** Requests the public data of the line. */
   line: () => Promise<Answer>;
+  /** How long the place may be estimated from them, ms. */
+  estimateMs: () => number;
   onStanding: (fields: Partial<Standing>) => void;
   onConnection: (connection: Connection) => void;
   /** The server has sent something. @param timeMs the time of the server; null = it sent none */
@@ -53,14 +59,19 @@ export class StatusFollower {
   #ended = false;
   #failures = 0;
   #heardAt = 0;
+  /** When `welcome` came. */
+  #liveAt = 0;
+  /** Number of the last frame of this socket. */
+  #seq = 0;
   #pace = 2;
-  #heartbeats = false;
   #etag: string | null = null;
   #asking = false;
-  readonly #estimate = new LineEstimate();
+  readonly #estimate: LineEstimate;
   readonly #timers: { [Name in TimerName]?: ReturnType<typeof setTimeout> } = {};
 
-  constructor(readonly deps: StatusFollowerDeps) {}
+  constructor(readonly deps: StatusFollowerDeps) {
+    this.#estimate = new LineEstimate(deps.estimateMs);
+  }
 
   start(): void {
     this.#connect();
@@ -93,6 +104,8 @@ export class StatusFollower {
       return this.#gone(null);
     }
     this.#socket = socket;
+    this.#seq = 0;
+    this.#set('silence', SILENCE_MS, () => this.#gone(null));
     // The ticket is sent in the first message, because URLs are written to logs.
     socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', ticket: this.deps.ticket, heartbeat: true }));
     socket.onmessage = ({ data }: { data: unknown }) => this.#hear(String(data));
@@ -101,32 +114,28 @@ export class StatusFollower {
   }
 
   #hear(text: string): void {
-    let frame: { type: string } & Record<string, unknown>;
-    try {
-      frame = JSON.parse(text);
-    } catch {
-      // A proxy sent it. It is no sign of life: without one the socket counts as lost, and polling begins.
-      return;
-    }
+    const frame = frameOf(text);
+    // Another service sent it, or a frame before this one did not arrive, which may have been the promotion. The next
+    // socket begins with the current state.
+    if (frame?.seq !== this.#seq + 1) return this.#gone(null);
+    const { type, seq, time, ...fields } = frame;
+    this.#seq = seq;
     this.#heardAt = performance.now();
     clearTimeout(this.#timers.pong);
-    const { type, seq: _, time, ...fields } = frame;
-    const timeMs = Date.parse(String(time));
-    this.deps.onHeard(timeMs || null);
-    this.#heartbeats ||= type === 'heartbeat';
-    if (this.#heartbeats) this.#set('silence', SILENCE_MS, () => this.#gone(null));
+    this.deps.onHeard(Date.parse(time));
+    this.#set('silence', SILENCE_MS, () => this.#gone(null));
     switch (type) {
       case 'welcome':
-        this.#estimate.exact(fields);
+        this.#estimate.exact(fields, null);
         this.#live = true;
-        this.#failures = 0;
+        this.#liveAt = performance.now();
         clearTimeout(this.#timers.ask);
-        this.#pace = Number(fields.poll_after_seconds) || this.#pace;
+        this.#keepPace(fields);
         this.#set('ping', this.deps.pingMs, () => this.#ping(PONG_MS));
         this.deps.onConnection('live');
         return this.deps.onStanding(fields);
       case 'position':
-        this.#estimate.exact(fields);
+        this.#estimate.exact(fields, null);
         return this.deps.onStanding({ status: 'queued', ...fields });
       case 'promoted':
       case 'redeemed':
@@ -142,8 +151,7 @@ export class StatusFollower {
       case 'resumed':
         return this.deps.onPause(type);
       case 'reconnect':
-        this.#drop();
-        return this.#away(Math.min(Number(fields.after_ms) || 0, MAX_RECONNECT_MS));
+        return this.#gone(null, Number(fields.after_ms) || 0);
     }
   }
 
@@ -161,7 +169,6 @@ export class StatusFollower {
     const socket = this.#socket;
     this.#socket = null;
     this.#live = false;
-    this.#heartbeats = false;
     clearTimeout(this.#timers.silence);
     clearTimeout(this.#timers.ping);
     clearTimeout(this.#timers.pong);
@@ -170,13 +177,18 @@ export class StatusFollower {
     socket.close();
   }
 
-  #gone(code: number | null): void {
+  /** @param leastMs how long the server wants to have rest */
+  #gone(code: number | null, leastMs = 0): void {
+    if (this.#live && performance.now() - this.#liveAt > LIVED_MS) this.#failures = 0;
     this.#drop();
     if (this.#ended) return;
-    if (code === 4401) return this.#lose('ticket_invalid');
+    // 4401: the ticket is refused. Other services use this code too, so the next poll decides.
+    if (code === 4401) this.#estimate.expire();
     // 4429: there are too many sockets of this ticket, in other tabs. Polling is enough.
-    this.#away(code === 4429 ? MAX_RECONNECT_MS : backoffMs(this.#failures, MAX_RECONNECT_MS));
+    const isRefused = code === 4401 || code === 4429;
+    const ms = isRefused ? MAX_RECONNECT_MS : Math.max(leastMs, backoffMs(this.#failures, MAX_RECONNECT_MS));
     this.#failures += 1;
+    this.#away(Math.min(ms, MAX_RECONNECT_MS));
   }
 
   /** Polls for `ms` before the socket reconnects. */
@@ -196,7 +208,10 @@ export class StatusFollower {
     this.#asking = true;
     let waitMs = 0;
     try {
-      if (!(await this.#followLine())) await this.#askExactly();
+      const line = this.#estimate.isUseful ? await this.#line() : null;
+      const fields = line && this.#estimate.at(line);
+      if (fields) this.#show(fields);
+      else await this.#askExactly(line);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!this.#live && !this.#ended && error.status === 0) this.deps.onConnection('offline');
@@ -211,13 +226,18 @@ export class StatusFollower {
     }
   }
 
-  async #askExactly(): Promise<void> {
+  /** @param line its data from before this request */
+  async #askExactly(line: LineProgress | null): Promise<void> {
     const { status, data, headers } = await this.deps.ask(this.#etag);
-    if (status === 200) this.#estimate.exact(data);
-    else this.#estimate.unchanged();
+    if (status === 200) this.#estimate.exact(data, line);
+    else this.#estimate.unchanged(line);
     this.#etag = headers.get('ETag') ?? this.#etag;
-    this.#pace = Number(data.poll_after_seconds) || this.#pace;
+    this.#keepPace(data);
     this.#show(status === 200 ? data : null);
+  }
+
+  #keepPace({ poll_after_seconds }: Fields): void {
+    this.#pace = Math.min(Math.max(Number(poll_after_seconds) || this.#pace, 1), MAX_PACE_SECONDS);
   }
 
   /** Reports what was polled, unless the socket is faster. */
@@ -228,25 +248,27 @@ export class StatusFollower {
     if (fields) this.deps.onStanding(fields);
   }
 
-  /**
-   * Follows the place by the public data of the line, which a CDN may hold.
-   * @returns false when the exact standing has to be requested
-   */
-  async #followLine(): Promise<boolean> {
-    if (!this.#estimate.suffices) return false;
-    try {
-      const { data } = await this.deps.line();
-      const fields = this.#estimate.at(data as LineProgress);
-      if (!fields) return false;
-      this.#show(fields);
-      return true;
-    } catch {
-      return false;
-    }
+  /** The public data of the line, which a CDN may hold; null = they cannot be had. */
+  #line(): Promise<LineProgress | null> {
+    return this.deps.line().then(
+      ({ data }) => data as LineProgress,
+      () => null,
+    );
   }
 
   #set(name: TimerName, ms: number, work: () => unknown): void {
     clearTimeout(this.#timers[name]);
     this.#timers[name] = setTimeout(work, ms);
+  }
+}
+
+/** A frame of the service; null = what it never sends. */
+function frameOf(text: string): (Fields & { type: string; seq: number; time: string }) | null {
+  try {
+    const { type, seq, time, ...fields } = JSON.parse(text);
+    const isOurs = typeof type === 'string' && Number.isInteger(seq) && Date.parse(time) > 0;
+    return isOurs && (type !== 'welcome' || isStanding(fields)) ? { type, seq, time, ...fields } : null;
+  } catch {
+    return null;
   }
 }

@@ -729,13 +729,14 @@ describe('a call that a browser blocks', () => {
   });
 });
 
-test('a browser loads less than 8.7 KB of the client, compressed', () => {
+test('a browser loads less than 9.7 KB of the client, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types. A page of the shop's own does without element.js and countdown.js.
   const scripts = readdirSync(folder).filter(
     (name) => name.endsWith('.js') && !['types.js', 'element.js', 'countdown.js'].includes(name),
   );
   expect(scripts.sort()).toEqual([
+    'answers.js',
     'attempt.js',
     'calls.js',
     'codes.js',
@@ -748,5 +749,5 @@ test('a browser loads less than 8.7 KB of the client, compressed', () => {
     'status-follower.js',
   ]);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(8_700);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(9_700);
 });

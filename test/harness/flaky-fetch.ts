@@ -40,7 +40,8 @@ export class FlakyFetch {
   /** The next call of this path gets this refusal, as the service writes it. */
   refuse(path: string, status: number, code: string, headers: Record<string, string> = {}): void {
     const challenge = { kind: 'sum', of: [1, 2] };
-    const body = JSON.stringify({ type: `https://doorbuster.dev/errors/${code}`, code, detail: code, challenge });
+    const problem = { type: `https://doorbuster.dev/errors/${code}`, code, status, detail: code, challenge };
+    const body = JSON.stringify(problem);
     this.answer(path, () => new Response(body, { status, headers }));
   }
 
