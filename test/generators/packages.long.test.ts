@@ -30,6 +30,7 @@ function run(program: string, args: readonly string[], cwd: string): string {
 
 mkdirSync(join(modules, '@types'), { recursive: true });
 symlinkSync(join(projectRoot(), 'node_modules/@types/node'), join(modules, '@types/node'));
+symlinkSync(join(projectRoot(), 'node_modules/@types/react'), join(modules, '@types/react'));
 symlinkSync(join(projectRoot(), 'node_modules/undici-types'), join(modules, 'undici-types'));
 symlinkSync(join(projectRoot(), 'node_modules/@noble'), join(modules, '@noble'));
 for (const name of PACKAGES) {
@@ -65,17 +66,24 @@ describe('the packages for npm', () => {
   it.each([
     ['node10', 'commonjs', 'cts'],
     ['node16', 'node16', 'mts'],
+    ['node16', 'node16', 'cts'],
+    ['nodenext', 'nodenext', 'cts'],
     ['bundler', 'esnext', 'mts'],
-  ])('have types with the resolution %s', (resolution, module, ending) => {
+  ])('have types with the resolution %s, module %s, in a .%s file', (resolution, module, ending) => {
     const file = `use-${resolution}.${ending}`;
     writeFileSync(
       join(folder, file),
       `import { Sale, type PayableStanding } from '@doorbuster/client';
+import type { DoorbusterSale } from '@doorbuster/client/element';
+import { useSale } from '@doorbuster/client/react';
 import { Doorbuster, verifyWebhook } from '@doorbuster/server';
 const sale = new Sale({ productId: 'p', userId: 'u' });
 sale.on('pay', (standing: PayableStanding) => { const before: string = standing.pay_before; void before; });
 // @ts-expect-error there is no such event
 sale.on('paid', () => {});
+export const element: HTMLElement = {} as DoorbusterSale;
+// @ts-expect-error it needs options
+export const shopper = () => useSale();
 export const event: Record<string, unknown> = verifyWebhook('{}', {}, 'whsec_');
 export const confirm = () => new Doorbuster({ baseUrl: 'https://x.example', serviceKey: 's' }).confirm({ order_id: 'o' });
 `,
