@@ -8,8 +8,11 @@ import { compareRegions, isWhole } from './ledger/compare-regions.js';
 const USAGE = `usage: npm run ledger -- <product_id> [--regions]
 
 Compares Redis, journal and Postgres, and prints one JSON object: {confirmed, persisted, lost, duplicated, over_cap, drift, …}.
-Exit code 0 when the last four are 0, 1 when one is not, 2 when nothing could be compared. REDIS_URL and DATABASE_URL name
-the engines; without them those of \`npm start\`.
+Exit code 0 when lost, duplicated, over_cap and drift are 0, 1 when one is not, 2 when nothing could be compared. REDIS_URL
+and DATABASE_URL name the engines; without them those of \`npm start\`.
+
+confirmed counts every reservation that was ever promised, also those that have expired or were released or refunded. So it
+may be above the total of the campaign. over_cap is the number of units taken beyond the total (docs/runbook.md).
 
 --regions   also asks the other regions that sell the product (docs/regions.md). It adds misplaced (reservations here of
             users of another region), in_transit, units_lost, units_duplicated and stuck (of transfers between regions),
