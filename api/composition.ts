@@ -93,6 +93,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       landingRoute({
         ...{ page: serverPage, campaigns: new CampaignsTable(core.database), readiness, config },
         workers: () => liveWorkers(core.database),
+        stock: (product) => core.sales.stock(product),
         version: serviceVersion(),
       }),
     ],

@@ -59,9 +59,16 @@ export function secretOf(keys) {
   return first.slice(first.indexOf(':') + 1).trim();
 }
 
+/** Prints a field of the response's `data`. If it has none, as a problem document, prints the response and fails. */
+const FIELD = `field() { node -e 'const text = fs.readFileSync(0, "utf8").trim(); let value
+try { value = JSON.parse(text).data[process.argv[1]] } catch {}
+if (value === undefined) { console.error("There is no " + process.argv[1] + " in " + (text || "the response")); process.exit(1) }
+console.log(value)' "$1"; }`;
+
 /**
  * The commands work in sh, bash and zsh (hence they have no comments) and need only curl and node. They can be pasted
- * again: each time they are for another user.
+ * again: each time they are for another user. A response without the expected field is printed, and what needs the
+ * field is left out.
  * @param {string} address
  * @param {import('./settings.mjs').Keys} keys
  * @param {boolean} keysAreOurs
@@ -73,19 +80,21 @@ function session(address, keys, keysAreOurs) {
   return `api=${address} product=${DEMO_CAMPAIGN.product_id} user=shopper-$(date +%s)-$$
 device=$(node -p 'crypto.randomUUID()') key=$(node -p 'crypto.randomUUID()')
 service_key=${key}
-field() { node -p 'JSON.parse(fs.readFileSync(0)).data[process.argv[1]]' "$1"; }
+${FIELD}
 
-token=$(curl -s "$api/flash-sale/token?device_fp=$device"); echo "$token"
+token=$(curl -s "$api/flash-sale/token?device_fp=$device") && attestation=$(echo "$token" | field attestation) &&
+expires_at=$(echo "$token" | field expires_at) && echo "$token" &&
 
 checkout=$(curl -s "$api/flash-sale/checkout" -H 'Content-Type: application/json' -d '{
   "product_id": "'"$product"'", "user_id": "'"$user"'", "qty": 1, "device_fp": "'"$device"'",
-  "attestation": "'"$(echo "$token" | field attestation)"'", "expires_at": '"$(echo "$token" | field expires_at)"',
-  "idempotency_key": "'"$key"'" }'); echo "$checkout"
+  "attestation": "'"$attestation"'", "expires_at": '"$expires_at"',
+  "idempotency_key": "'"$key"'" }') && ticket=$(echo "$checkout" | field ticket) && echo "$checkout" &&
 
-curl -s "$api/flash-sale/queue-status?product_id=$product&user_id=$user" -H "X-Ticket: $(echo "$checkout" | field ticket)"; echo
+curl -s "$api/flash-sale/queue-status?product_id=$product&user_id=$user" -H "X-Ticket: $ticket" && echo &&
 
+reservation=$(echo "$checkout" | field reservation_id) &&
 curl -s "$api/flash-sale/confirm" -H "Authorization: Bearer $service_key" -H 'Content-Type: application/json' \\
-  -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo
+  -d '{ "reservation_id": "'"$reservation"'", "payment_ref": "pay-'"$user"'" }' && echo
 
 curl -s "$api/coupons/redeem" -H 'Content-Type: application/json' -H "Idempotency-Key: coupon-$key" -d '{
   "code": "${DEMO_COUPON.code}", "user_id": "'"$user"'", "order_id": "cart-of-'"$user"'", "cart": { "subtotal": 250000, "currency": "IDR" } }'; echo`;

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Config } from '../../shared/config/config.js';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { defineRoute } from '../http/define-route.js';
@@ -10,6 +11,10 @@ import { escapeHtml } from './sale-html.js';
 import { codeHtml, copyButton, factsHtml, NOTHING_HERE, pageHead, type ServerPage } from './server-page.js';
 
 const MAX_SALES = 20;
+/** The demo campaign of `npm start` (scripts/demo.mjs). */
+const DEMO_PRODUCT = 'flash-indomie-2026';
+/** Campaigns of `npm run loadtest`. */
+const OF_LOAD_TEST = /^load-/;
 const HTML = 'text/html; charset=utf-8';
 const about = {
   path: '/',
@@ -25,6 +30,8 @@ type Check = { ok: boolean; detail: string };
 export type LandingDeps = {
   page: ServerPage;
   campaigns: Pick<CampaignsTable, 'live'>;
+  /** Units of a campaign; `free` null = unlimited. @throws EngineUnavailable */
+  stock: (product: ProductId) => Promise<{ free: number | null } | null>;
   /** As `/readyz` has it. */
   readiness: { run: () => Promise<{ ready: boolean; checks: Record<string, Check> }> };
   /** Names of the workers that are alive. @throws EngineUnavailable */
@@ -88,8 +95,7 @@ async function developmentHtml(deps: LandingDeps, keys: Keys | null, address: st
   const { config, version } = deps;
   const [state, sales] = await Promise.all([stateHtml(deps, address), readSales(deps.campaigns)]);
   const metrics = config.opsPort === null ? [['/metrics', 'Metrics'] as const] : [];
-  // One that a shopper gets without a code.
-  const newest = sales?.find(({ status, type, code }) => status === 'open' && type === 'shared' && code === null);
+  const offered = await saleToOffer(sales ?? [], deps.stock);
   return `${pageHead([['/docs', 'API'], ['/errors', 'Errors'], ['/readyz', 'Health'], ...metrics], 'Development')}
 <main>
 <div class="door">
@@ -101,12 +107,12 @@ ${DOOR}
 <section>
 <h2>Open</h2>
 <div class="strip">
-${newest ? doorTo(`/sale/${encodeURIComponent(newest.productId)}`, 'The shopper’s page', `Buy “${newest.name}”.`) : ''}
+${offered ? doorTo(`/sale/${encodeURIComponent(offered.productId)}`, 'The shopper’s page', `Buy “${offered.name}”.`) : ''}
 ${doorTo('/admin', 'The operator’s page', 'Create sales, and follow stock and line as they change. It asks for the admin key.')}
 ${doorTo('/docs', 'API reference', 'Each call with examples. Try it in the browser.')}
 </div>
 </section>
-${newest ? sessionHtml(newest, keys, address) : ''}
+${offered ? sessionHtml(offered, keys, address) : ''}
 <div class="two">
 <section>
 <h2>Sales</h2>
@@ -163,28 +169,61 @@ async function stateHtml({ readiness, workers, version }: LandingDeps, address: 
 const fact = (name: string, ok: boolean, text: string) =>
   ({ name, html: escapeHtml(text), tone: ok ? 'good' : 'bad' }) as const;
 
-/** Commands that buy a unit of a sale. They can be pasted again: each time they are for another user. */
+/**
+ * The first sale with a free unit that a shopper gets without a code; if there is none, the demo sale or the first
+ * sale. Without Redis no sale counts as sold out.
+ */
+async function saleToOffer(
+  sales: readonly StoredCampaign[],
+  stock: LandingDeps['stock'],
+): Promise<StoredCampaign | null> {
+  const open = sales.filter(({ status, type, code }) => status === 'open' && type === 'shared' && code === null);
+  for (const sale of open) if (await hasUnits(sale, stock)) return sale;
+  return open.find(({ productId }) => productId === DEMO_PRODUCT) ?? open[0] ?? null;
+}
+
+async function hasUnits({ productId }: StoredCampaign, stock: LandingDeps['stock']): Promise<boolean> {
+  try {
+    const units = await stock(productId);
+    return units !== null && (units.free === null || units.free > 0);
+  } catch (error) {
+    if (error instanceof EngineUnavailable) return true;
+    throw error;
+  }
+}
+
+/**
+ * Commands that buy a unit of a sale. They can be pasted again: each time they are for another user. A response without
+ * the expected field is printed and ends them.
+ */
 function sessionHtml({ productId }: StoredCampaign, keys: Keys | null, address: string): string {
   const secret = keys?.serviceKeys[0]?.secret;
   const lines = `api=${address} product=${quoted(productId)} user=shopper-$(date +%s)-$$
 device=$(node -p 'crypto.randomUUID()') key=$(node -p 'crypto.randomUUID()')
 service_key=${secret ? quoted(secret) : '"the service key"'}
-field() { node -p 'JSON.parse(fs.readFileSync(0)).data[process.argv[1]]' "$1"; }
+${FIELD}
 
-token=$(curl -s "$api/flash-sale/token?device_fp=$device")
+token=$(curl -s "$api/flash-sale/token?device_fp=$device") &&
+attestation=$(echo "$token" | field attestation) && expires_at=$(echo "$token" | field expires_at) &&
 
 checkout=$(curl -s "$api/flash-sale/checkout" -H 'Content-Type: application/json' -d '{
   "product_id": "'"$product"'", "user_id": "'"$user"'", "qty": 1, "device_fp": "'"$device"'",
-  "attestation": "'"$(echo "$token" | field attestation)"'", "expires_at": '"$(echo "$token" | field expires_at)"',
-  "idempotency_key": "'"$key"'" }'); echo "$checkout"
+  "attestation": "'"$attestation"'", "expires_at": '"$expires_at"',
+  "idempotency_key": "'"$key"'" }') && reservation=$(echo "$checkout" | field reservation_id) && echo "$checkout" &&
 
 curl -s "$api/flash-sale/confirm" -H "Authorization: Bearer $service_key" -H 'Content-Type: application/json' \\
-  -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo`;
+  -d '{ "reservation_id": "'"$reservation"'", "payment_ref": "pay-'"$user"'" }' && echo`;
   return `<section>
 <h2>Buy a unit from the terminal</h2>
 ${codeHtml('session', 'Paste it as it is: a token, a unit, and the payment that your shop reports', lines)}
 </section>`;
 }
+
+/** Prints a field of the response's `data`. If it has none, as a problem document, prints the response and fails. */
+const FIELD = `field() { node -e 'const text = fs.readFileSync(0, "utf8").trim(); let value
+try { value = JSON.parse(text).data[process.argv[1]] } catch {}
+if (value === undefined) { console.error("There is no " + process.argv[1] + " in " + (text || "the response")); process.exit(1) }
+console.log(value)' "$1"; }`;
 
 /** A text as one word of a shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -203,10 +242,12 @@ ${row('service-key', 'Service key', 'for the shop’s server', serviceKeys[0]?.s
 <p class="note">Only browsers on this machine see them, and only keys that <code>npm start</code> generated.</p>`;
 }
 
-/** The newest sales that are not closed; null = Postgres cannot be asked. */
+/** Sales that are not closed, the newest first, those of load tests last; null = Postgres cannot be asked. */
 async function readSales(campaigns: Pick<CampaignsTable, 'live'>): Promise<StoredCampaign[] | null> {
   try {
-    return (await campaigns.live()).slice(-MAX_SALES).reverse();
+    const newest = (await campaigns.live()).reverse();
+    const isOfLoadTest = ({ productId }: StoredCampaign) => OF_LOAD_TEST.test(productId);
+    return [...newest.filter((sale) => !isOfLoadTest(sale)), ...newest.filter(isOfLoadTest)].slice(0, MAX_SALES);
   } catch (error) {
     if (error instanceof EngineUnavailable) return null;
     throw error;

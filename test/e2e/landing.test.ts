@@ -4,9 +4,12 @@ import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import { problemSchema } from '../../api/http/problem-schema.js';
+import { createDemoCampaigns, DEMO_CAMPAIGN } from '../../scripts/demo.mjs';
+import type { Keys, Settings } from '../../scripts/settings.mjs';
+import { welcome } from '../../scripts/welcome.mjs';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
-import { Operator, send } from '../harness/clients.js';
+import { Operator, Shopper, send } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
@@ -121,8 +124,11 @@ test('the landing page shows the keys with DEMO, to callers on this machine alon
 });
 
 test('the commands of the landing page buy a unit and report its payment', async () => {
-  const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+  const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
   await operator.openCampaign({ code: 'NEWER20', total_limit: 5 });
+  const soldOut = await operator.openCampaign({ total_limit: 1, hold_seconds: 0 });
+  await new Shopper(service.url, soldOut).checkout();
+  await operator.openCampaign({ product_id: `load-spike-${Date.now()}`, total_limit: 5 });
   const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development', DEMO: '1' });
   const text = await landingOf(url, { host: new URL(url).host });
   const [, session = ''] = /<pre id="session"[^>]*>(.*?)<\/pre>/s.exec(text) ?? [];
@@ -130,10 +136,38 @@ test('the commands of the landing page buy a unit and report its payment', async
   expect(commands).toContain(`product='${product}'`);
   // Behind a gateway the page has no key.
   const env = { ...process.env, service_key: SERVICE_SECRET };
-  const { stdout } = await run('bash', ['-c', commands.replace('service_key="the service key"', '')], { env });
-  expect(stdout).toContain('"status":"redeemed"');
-  expect(await operator.stats(product)).toMatchObject({ free: 4, redeemed: 1 });
+  const paste = () => run('bash', ['-c', commands.replace('service_key="the service key"', '')], { env });
+  expect((await paste()).stdout).toContain('"status":"redeemed"');
+  expect(await operator.stats(product)).toMatchObject({ free: 0, redeemed: 1 });
+  const refused = await paste().catch((error: { stdout: string; stderr: string }) => error);
+  expect(refused.stderr).toMatch(/^There is no reservation_id in \{.*"code":"sold_out".*\}\n$/);
+  expect(refused.stdout).toBe('');
   await api.stop();
+});
+
+test('the commands that `npm start` prints buy a unit and redeem a coupon, and print a refusal', async () => {
+  await createDemoCampaigns(service.url, ADMIN_SECRET);
+  const { hostname: host, port } = new URL(service.url);
+  const shown = welcome({
+    settings: { host, port: Number(port), opsPort: undefined, withDemo: true, dataDir: '.data' } as Settings,
+    keys: { ADMIN_API_KEYS: `a:${ADMIN_SECRET}`, SERVICE_API_KEYS: `s:${SERVICE_SECRET}` } as Keys,
+    ...{ keysAreOurs: true, redisUrl: '', postgresUrl: '', logs: '' },
+  });
+  const commands = shown.slice(shown.indexOf('api='), shown.indexOf('Ctrl-C'));
+  const paste = () => run('sh', ['-c', commands]);
+  const statuses = /"status":"(\w+)"/g;
+  const bought = await paste();
+  expect(Array.from(bought.stdout.matchAll(statuses), ([, status]) => status)).toEqual([
+    'completed',
+    'completed',
+    'redeemed',
+    'redeemed',
+  ]);
+  expect(bought.stderr).toBe('');
+  await operator.call('POST', `/admin/campaigns/${DEMO_CAMPAIGN.product_id}/pause`);
+  const refused = await paste();
+  expect(refused.stderr).toMatch(/^There is no ticket in \{.*"code":"campaign_paused".*\}\n$/);
+  expect(refused.stdout).toContain('"discount"');
 });
 
 inBrowser('in a browser', () => {
