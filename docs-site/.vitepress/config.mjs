@@ -61,7 +61,8 @@ export default defineConfig({
   outDir: process.env.DOCS_SITE_OUT ?? join(ROOT, 'docs-site/dist'),
   cacheDir: join(ROOT, 'docs-site/node_modules/.vitepress'),
   ignoreDeadLinks: 'localhostLinks',
-  cleanUrls: true,
+  // With clean URLs a page is found only by servers that add .html.
+  cleanUrls: false,
   lastUpdated: false,
   rewrites: (id) => onSite(id),
   markdown: {

@@ -16,8 +16,9 @@ const { status, stdout, stderr } = spawnSync(process.execPath, [join(projectRoot
 const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll('\\', '/'));
 const pages = files.filter((name) => name.endsWith('.html') && name !== '404.html');
 
-test('the site builds, without a dead link', () => {
+test('the site builds, without a dead link, and its folder is named at the end', () => {
   expect([status, `${stdout}${stderr}`]).toEqual([0, expect.not.stringContaining('dead link')]);
+  expect(stdout.trimEnd().split('\n').slice(-2).join(' ')).toContain(folder);
 });
 
 test('it has a page for each document, and a search', () => {
@@ -37,10 +38,9 @@ test('links between pages lead to a page, a file and a heading of the site', () 
   expect(found.length).toBeGreaterThan(1_000);
   const dead = found.filter(({ target }) => {
     const [path = '', anchor] = target.slice(1).split('#');
-    const file = [path, `${path}.html`, posix.join(path, 'index.html')].find(
-      (one) => files.includes(one) && /\.\w+$/.test(one),
-    );
-    if (file === undefined || !existsSync(join(folder, file))) return true;
+    // Any web server sends a file by its name, and the index of a folder.
+    const file = path === '' || path.endsWith('/') ? posix.join(path, 'index.html') : path;
+    if (!files.includes(file) || !/\.\w+$/.test(file) || !existsSync(join(folder, file))) return true;
     return anchor !== undefined && !textOf(file).includes(`id="${decodeURIComponent(anchor)}"`);
   });
   expect(dead).toEqual([]);
