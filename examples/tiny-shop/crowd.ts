@@ -41,6 +41,12 @@ async function press(url: string): Promise<string> {
   return String(response.headers.get('location'));
 }
 
-for (const result of await Promise.all(Array.from({ length: Number(SHOPPERS) }, (_, i) => shop(i))))
-  results[result] += 1;
-process.stdout.write(`${JSON.stringify(results)}\n`);
+try {
+  for (const result of await Promise.all(Array.from({ length: Number(SHOPPERS) }, (_, i) => shop(i))))
+    results[result] += 1;
+  process.stdout.write(`${JSON.stringify(results)}\n`);
+} catch (error) {
+  // The other shoppers end with the first one that fails.
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exit(1);
+}

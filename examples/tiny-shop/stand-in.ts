@@ -13,6 +13,12 @@ const { DOORBUSTER_URL = 'http://127.0.0.1:8102', PORT = '4242', STRIPE_WEBHOOK_
 const TRIES = 20;
 const REPEAT_AFTER_MS = 500;
 
+/** What a refusal of Doorbuster says of the settings. */
+const WRONG_SETTINGS: Record<string, string> = {
+  payment_provider_not_found: `Doorbuster runs without STRIPE_WEBHOOK_SECRETS. Stop it, and start it with STRIPE_WEBHOOK_SECRETS=${STRIPE_WEBHOOK_SECRETS} npm start`,
+  signature_invalid: 'Doorbuster has other STRIPE_WEBHOOK_SECRETS than this stand-in. Start both with the same.',
+};
+
 type Session = {
   object: 'checkout.session';
   id: string;
@@ -69,8 +75,14 @@ app.post('/pay/:id', async (req, res) => {
   const session = sessions.get(req.params.id);
   if (session?.status !== 'open') return void res.status(410).send(page('This session is over', 'Nothing was paid.'));
   Object.assign(session, { status: 'complete', payment_status: 'paid' });
-  await report('checkout.session.completed', session);
-  res.redirect(303, session.success_url);
+  try {
+    await report('checkout.session.completed', session);
+    res.redirect(303, session.success_url);
+  } catch (error) {
+    const { message } = error as Error;
+    process.stderr.write(`${message}\n`);
+    res.status(502).type('text').send(message);
+  }
 });
 
 /** Sends an event as Stripe does, for ten seconds. Stripe repeats it for days until the endpoint accepts it. */
@@ -83,12 +95,19 @@ async function report(type: string, object: Session): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const response = await fetch(`${DOORBUSTER_URL}/payments/stripe`, { method: 'POST', headers, body: payload });
     if (response.ok) return;
-    const refusal = `/payments/stripe: ${response.status} ${await response.text()}`;
+    const text = await response.text();
+    const setting = Object.keys(WRONG_SETTINGS).find((code) => text.includes(`"${code}"`));
+    if (setting) throw new Error(WRONG_SETTINGS[setting]);
+    const refusal = `/payments/stripe: ${response.status} ${text}`;
     if (tries === TRIES) throw new Error(refusal);
     await sleep(REPEAT_AFTER_MS);
   }
 }
 
+if (STRIPE_WEBHOOK_SECRETS === '') {
+  process.stderr.write('STRIPE_WEBHOOK_SECRETS is missing. Set it to the same as that of Doorbuster.\n');
+  process.exit(1);
+}
 const server = app.listen(Number(PORT), '127.0.0.1', () =>
   process.stdout.write(`the stand-in for Stripe is at http://127.0.0.1:${PORT}\n`),
 );

@@ -6,7 +6,8 @@ import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-providers.js';
-import { ADMIN_SECRET, PAY_LINK_KEYS, startService } from '../harness/service.js';
+import { runProgram, startProgram } from '../harness/programs.js';
+import { ADMIN_SECRET, PAY_LINK_KEYS, startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger, untilWhole } from '../harness/verdict.js';
@@ -104,3 +105,34 @@ it('refunds a payment that came too late', async () => {
   expect(await operator.stats(PRODUCT)).toMatchObject({ total: 100 });
   await untilWhole(service.env, PRODUCT);
 });
+
+it('names the setting that is missing when the stand-in for Stripe cannot report a payment', async () => {
+  const { url, process: api } = await startApiProcess({ ...service.env, STRIPE_WEBHOOK_SECRETS: '' });
+  const standInUrl = await startStandIn(url);
+  const body = new URLSearchParams({ success_url: url, 'metadata[reservation_id]': 'r' });
+  const made = await fetch(`${standInUrl}/v1/checkout/sessions`, { method: 'POST', body });
+  const session = (await made.json()) as { url: string };
+  const paid = await fetch(session.url, { method: 'POST', redirect: 'manual' });
+  const text = await paid.text();
+  expect([paid.status, text]).toEqual([
+    502,
+    expect.stringMatching(/^Doorbuster runs without STRIPE_WEBHOOK_SECRETS\./),
+  ]);
+  await api.stop();
+
+  const crowd = await runExample('crowd', { DOORBUSTER_URL: service.url, SHOPPERS: '1' });
+  expect([crowd.status, crowd.stderr]).toEqual([1, expect.stringMatching(/^http:[^\n]+: \d+ [^\n]*\n$/)]);
+  const alone = await runExample('stand-in', { STRIPE_WEBHOOK_SECRETS: '' });
+  expect([alone.status, alone.stderr]).toEqual([1, expect.stringMatching(/^STRIPE_WEBHOOK_SECRETS is missing\./)]);
+});
+
+const fileOf = (name: string) => join(projectRoot(), 'dist/examples/tiny-shop', `${name}.js`);
+const runExample = (name: string, env: NodeJS.ProcessEnv) => runProgram(process.execPath, [fileOf(name)], env);
+
+async function startStandIn(doorbusterUrl: string): Promise<string> {
+  const port = await freePort();
+  const env = { PORT: String(port), DOORBUSTER_URL: doorbusterUrl, STRIPE_WEBHOOK_SECRETS: 'whsec_of-a-stand-in' };
+  const standIn = startProgram(process.execPath, [fileOf('stand-in')], projectRoot(), env);
+  await until('the stand-in runs', () => standIn.output().includes('is at http'));
+  return `http://127.0.0.1:${port}`;
+}
