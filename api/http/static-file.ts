@@ -59,11 +59,13 @@ export function staticFile(
  * Returns a route that serves files.
  * @param contentTypes media types of the files
  * @param find returns the file of a request; null = not found
+ * @param missing returns the page to send with 404 when a file is not found; null = a problem document
  */
 export function staticRoute(
   about: Pick<RouteContract, 'path' | 'summary' | 'tag' | 'params' | 'guards'>,
   contentTypes: readonly string[],
   find: (req: Request) => StaticFile | Promise<StaticFile> | null,
+  missing?: (req: Request) => StaticFile | null,
 ): Route {
   const contract = {
     ...about,
@@ -73,13 +75,16 @@ export function staticRoute(
     answers: {
       200: { description: about.summary, contentTypes, headers: ['ETag'] },
       304: { description: 'The client has the current version.', contentTypes, headers: ['ETag'] },
+      ...(missing ? { 404: { description: 'A page: not found.', contentTypes, headers: ['ETag'] } } : {}),
     },
     errors: ['not_found'],
   } as const satisfies RouteContract;
   return defineRoute<RouteContract>(contract, async (call) => {
     const file = await find(call.req);
-    if (!file) throw call.refusal('not_found', 'No resource exists at this path.');
-    return sendFile(call, file);
+    if (file) return sendFile(call, file);
+    const page = missing?.(call.req);
+    if (!page) throw call.refusal('not_found', 'No resource exists at this path.');
+    return sendFile(call, page, 404);
   });
 }
 

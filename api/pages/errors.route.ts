@@ -31,6 +31,7 @@ export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[]
     const html = page(`${code} – Doorbuster errors`, pageOf(code, routes));
     byCode.set(code, describe(html, problemOf(code, routes), PROBLEM_TYPE));
   }
+  const unknown = pageFile(page('No such error code – Doorbuster errors', UNKNOWN), 'no-store');
   const about = { tag: 'operations', guards: ['document_quota'] } as const;
   return [
     staticRoute({ ...about, path: '/errors', summary: 'All error codes' }, ['text/html', 'application/json'], (req) =>
@@ -43,6 +44,7 @@ export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[]
         const found = byCode.get(String(req.params.code));
         return found ? chosen(req, found) : null;
       },
+      (req) => (prefersPage(req) ? unknown : null),
     ),
   ];
 }
@@ -50,14 +52,19 @@ export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[]
 function describe(html: Buffer, document: object, type: string): Described {
   const json = Buffer.from(JSON.stringify(document));
   return {
-    page: staticFile('text/html; charset=utf-8', html, CACHED, [...PAGE_HEADERS, ...VARY]),
+    page: pageFile(html, CACHED),
     json: staticFile(type, json, CACHED, [...API_HEADERS, ...VARY]),
   };
 }
 
-function chosen(req: Request, { page, json }: Described): StaticFile {
-  return req.accepts([PROBLEM_TYPE, 'application/json', 'text/html']) === 'text/html' ? page : json;
-}
+const pageFile = (html: Buffer, cacheControl: string): StaticFile =>
+  staticFile('text/html; charset=utf-8', html, cacheControl, [...PAGE_HEADERS, ...VARY]);
+
+const chosen = (req: Request, { page, json }: Described): StaticFile => (prefersPage(req) ? page : json);
+
+/** Whether the client is a browser that opens a page. */
+const prefersPage = (req: Request): boolean =>
+  req.accepts([PROBLEM_TYPE, 'application/json', 'text/html']) === 'text/html';
 
 /** The problem document of a code, for no request: `detail` says what to do, and nothing names a line of the log. */
 function problemOf(code: ErrorCode, routes: readonly Route[]) {
@@ -87,6 +94,15 @@ const LINKS = [
   ['/errors', 'All error codes'],
   ['/docs', 'API'],
 ] as const;
+
+const UNKNOWN = `${pageHead(LINKS)}
+<main>
+<div class="hero">
+<p class="mark">HTTP 404 ${STATUS_CODES[404]}</p>
+<h1>There is no such error code</h1>
+<p class="lead">Check the address: the code may be misspelled, or belong to another version. <a href="/errors">All error codes</a></p>
+</div>
+</main>`;
 
 function pageOf(code: ErrorCode, routes: readonly Route[]): string {
   const { status, title } = ERRORS[code];

@@ -9,7 +9,7 @@ import type { Keys, Settings } from '../../scripts/settings.mjs';
 import { welcome } from '../../scripts/welcome.mjs';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
-import { Operator, Shopper, send } from '../harness/clients.js';
+import { Operator, Shopper } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
@@ -50,7 +50,18 @@ test('the page of an error code says what it means and what to do; a problem doc
     expect([each, (await page(`${service.url}/errors/${each}`)).text.includes('<dt>Retry</dt>')]).toEqual([each, true]);
   }
   expect(list.text).not.toContain('`');
-  expect((await send(`${service.url}/errors/none`)).body.code).toBe('not_found');
+  const unknown = await page(`${service.url}/errors/none`);
+  expect([unknown.status, unknown.type]).toEqual([404, 'text/html; charset=utf-8']);
+  expect(unknown.text).toContain('There is no such error code');
+  expect(unknown.text).toContain('href="/errors"');
+  for (const accept of ['application/problem+json', 'application/json', '*/*']) {
+    const json = await page(`${service.url}/errors/none`, accept);
+    expect([json.status, json.type, JSON.parse(json.text).code]).toEqual([
+      404,
+      'application/problem+json',
+      'not_found',
+    ]);
+  }
 });
 
 test('the landing page leads to sales, operators and documents in development, and shows no key without DEMO', async () => {
