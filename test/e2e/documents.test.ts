@@ -106,6 +106,12 @@ test('the commands of docs/integrate.md print what it shows, and create a webhoo
   expect(blocks.some(({ code }) => code.startsWith('SHOP_ORIGINS='))).toBe(true);
 });
 
+test('the first block of docs/runbook.md can be pasted, and its key is that of an operator', async () => {
+  const [first] = blocksOf('docs/runbook.md');
+  const call = 'curl -s -o /dev/null -w "status %{http_code}" $api/admin/campaigns -H "Authorization: Bearer $admin"';
+  expect(await paste(`${first?.code}${call}`)).toBe('status 200');
+});
+
 /** Statuses of the calls in the n-th blocks of a document that call the API. */
 async function statusesOf(path: string, variables: Record<string, string>, changes: [string, string][][]) {
   const calls = blocksOf(path).filter(({ code }) => code.startsWith('curl '));
