@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { installPackages, isInstalled } from '../../scripts/install.mjs';
 import type { OfOrder } from '../../server/api.js';
@@ -111,6 +112,9 @@ export const confirm = () => new Doorbuster({ baseUrl: 'https://x.example', serv
     const script = readFileSync(join(installed('client'), 'dist/doorbuster.min.js'), 'utf8');
     const loaded = runInNewContext(`${script};Object.keys(Doorbuster).sort().join()`) as string;
     expect(loaded).toBe('MemoryStore,Refusal,Sale,solveWork');
+    const [, size] =
+      /is less than ([\d.]+) KB compressed/.exec(readFileSync(join(installed('client'), 'README.md'), 'utf8')) ?? [];
+    expect(gzipSync(script, { level: 9 }).length).toBeLessThan(Number(size) * 1_000);
   });
 });
 
