@@ -6,7 +6,7 @@ import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
-import { campaignId } from '../http/fields.js';
+import { campaignId, requestHeaders } from '../http/fields.js';
 import { optionalIdempotencyKey } from '../http/idempotency-key.js';
 import { readJson, requireNoFields } from '../http/json-body.js';
 import { BODY_REFUSALS, type Route } from '../http/route.js';
@@ -234,7 +234,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         description:
           'Added units go to the line first. With an `Idempotency-Key` header, a retry has no further effect.',
         params: id,
-        headers: z.object({ 'idempotency-key': z.string().optional() }),
+        headers: z.object(requestHeaders).pick({ 'idempotency-key': true }),
         body: stockBody,
         answers: { 200: { description: 'The campaign with its new total.', data: campaignData } },
         errors: [...WRITE_ERRORS, 'stock_insufficient', 'idempotency_key_reused'],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CLAIM_ERROR_CODES, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
 import { REQUIREMENT_CODES } from '../guards/abuse/requirements.js';
-import { attributes, challengeSolution, externalId, metadata } from '../http/fields.js';
+import { attributes, challengeSolution, externalId, metadata, requestHeaders } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const MAX_QTY = 1_000_000;
@@ -54,10 +54,7 @@ export const checkoutContract = {
   tag: 'flash sale',
   caller: 'shopper',
   guards: ['network_ban'],
-  headers: z.object({
-    'idempotency-key': z.string().optional(),
-    'x-device-fingerprint': z.string().optional().describe('used if the body has no `device_fp`'),
-  }),
+  headers: z.object(requestHeaders).pick({ 'idempotency-key': true, 'x-device-fingerprint': true }),
   body: checkoutBody,
   bodyExample: {
     product_id: 'flash-indomie-2026',

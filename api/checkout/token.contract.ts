@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MAX_NONCE_CHARACTERS } from '../guards/attestation/platform-nonces.js';
-import { challengeSolution, externalId } from '../http/fields.js';
+import { challengeSolution, externalId, requestHeaders } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const TOKEN_PATH = '/flash-sale/token';
@@ -95,7 +95,10 @@ export const tokenContract = {
   summary: 'A device token for checkout',
   description: `${DESCRIPTION} Send a solution in \`X-Challenge-Solution\`.`,
   query: tokenQuery,
-  headers: z.object({ 'x-challenge-solution': challengeSolution.optional() }),
+  headers: z.object({
+    'x-device-fingerprint': requestHeaders['x-device-fingerprint'],
+    'x-challenge-solution': challengeSolution.optional(),
+  }),
 } satisfies RouteContract;
 
 export const provenTokenContract = {
@@ -106,7 +109,7 @@ export const provenTokenContract = {
   description:
     `${DESCRIPTION} For \`attestation_level: 2\` the challenge is a \`nonce\` that Apple (App Attest) or Google (Play Integrity) ` +
     'signs in the app; send the result in `platform`.',
-  headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used if the body has no `device_fp`') }),
+  headers: z.object(requestHeaders).pick({ 'x-device-fingerprint': true }),
   body: tokenBody,
   bodyExample: { device_fp: '9f0c2c1e-6a53-4f0e-9c0e-8d1f5a3b7e21', product_id: 'flash-indomie-2026' },
 } satisfies RouteContract;

@@ -4,7 +4,7 @@ import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
 import { CLAIM_ERROR_CODES, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
 import { REQUIREMENT_CODES } from '../guards/abuse/requirements.js';
-import { attributes, cart, challengeSolution, externalId, metadata } from '../http/fields.js';
+import { attributes, cart, challengeSolution, externalId, metadata, requestHeaders } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const typedCode = z
@@ -158,6 +158,7 @@ export const redeemContract = {
     'and order_id. A code can be added to an order of a user only if the campaigns of all its codes allow it (`stacking`). A code ' +
     'that is released, expired, refunded or voided no longer counts. Device fields are optional; if sent, they are checked as in checkout.',
   guards: ['network_ban'],
+  headers: z.object(requestHeaders).pick({ 'idempotency-key': true, 'x-device-fingerprint': true }),
   body: redeemBody,
   bodyExample: {
     code: 'SAVE10',

@@ -92,6 +92,13 @@ export const metadata = withMembers(
 export const metadataText = (of: Readonly<Record<string, string>> | undefined): string | null =>
   of === undefined || Object.keys(of).length === 0 ? null : JSON.stringify(of);
 
+/** Request headers that several routes read. */
+export const requestHeaders = {
+  'idempotency-key': z.string().optional().describe('8 to 255 characters of A-Z a-z 0-9 . _ ~ : -, bare or quoted'),
+  'x-device-fingerprint': z.string().optional().describe('used if the request has no `device_fp`'),
+  'if-none-match': z.string().optional().describe('the `ETag` of an earlier response; 304 if nothing has changed'),
+};
+
 /** The solution of a challenge from `challenge_required`. */
 export const challengeSolution = z
   .string()

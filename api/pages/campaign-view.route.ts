@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { defineRoute } from '../http/define-route.js';
-import { externalId } from '../http/fields.js';
+import { externalId, requestHeaders } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
@@ -20,7 +20,7 @@ const contract = {
   tag: 'flash sale',
   caller: 'anyone',
   query,
-  headers: z.object({ 'if-none-match': z.string().optional() }),
+  headers: z.object(requestHeaders).pick({ 'if-none-match': true }),
   answers: {
     200: { description: 'The state of the sale at `server_time`.', data: publicSale, headers: ['ETag'] },
     304: { description: 'Nothing but the time has changed since `If-None-Match`.', headers: ['ETag'] },

@@ -17,7 +17,7 @@ import { networkOf } from '../guards/caller/address.js';
 import type { Degradation } from '../guards/limits/degradation.js';
 import type { Quota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
-import { externalId } from '../http/fields.js';
+import { externalId, requestHeaders } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
@@ -36,7 +36,7 @@ const contract = {
   tag: 'waiting room',
   caller: 'shopper',
   query,
-  headers: z.object({ 'x-ticket': z.string().optional(), 'if-none-match': z.string().optional() }),
+  headers: z.object({ 'x-ticket': z.string().optional(), 'if-none-match': requestHeaders['if-none-match'] }),
   answers: {
     200: {
       description: 'The standing. Poll again after `poll_after_seconds`.',

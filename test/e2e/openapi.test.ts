@@ -17,6 +17,7 @@ type Media = { schema: any; example?: any; examples?: Record<string, { $ref: str
 type Operation = {
   operationId: string;
   tags: string[];
+  parameters?: { name: string; in: string }[];
   security?: Record<string, unknown>[];
   requestBody?: { content: Record<string, Media> };
   responses: Record<string, { headers?: Record<string, any>; content?: Record<string, Media> }>;
@@ -60,6 +61,30 @@ test('each operation has a name for generators, a tag that is described, and a s
   for (const { operation } of operations) expect(tags).toEqual(expect.arrayContaining(operation.tags));
   expect(document.servers).toEqual([expect.objectContaining({ url: '/' })]);
   expect(webhooks.map(({ path }) => path)).toEqual(Object.keys(DOCUMENTED_EVENTS));
+});
+
+test('each operation has the request headers that its body, its query and its responses imply', () => {
+  const lacking: [string, string][] = [];
+  let found = 0;
+  for (const { name, operation } of operations) {
+    const { parameters = [], requestBody, responses } = operation;
+    const headers = parameters.filter((each) => each.in === 'header').map((each) => each.name);
+    const schema = requestBody?.content['application/json']?.schema;
+    const fields = Object.keys(document.components.schemas[schema?.$ref?.split('/').at(-1)]?.properties ?? {});
+    const given = [...fields, ...parameters.map((each) => each.name)];
+    const implied = {
+      'idempotency-key': given.includes('idempotency_key'),
+      'x-device-fingerprint': given.includes('device_fp'),
+      'if-none-match': '304' in responses,
+    };
+    for (const [header, isImplied] of Object.entries(implied)) {
+      if (!isImplied) continue;
+      found += 1;
+      if (!headers.includes(header)) lacking.push([name, header]);
+    }
+  }
+  expect(lacking).toEqual([]);
+  expect(found).toBeGreaterThan(6);
 });
 
 test('the data of each response have a name, and the parts of a list', () => {
