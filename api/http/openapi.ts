@@ -189,7 +189,8 @@ function dataName({ operationId, answers }: RouteContract, status: string): stri
   return `${pascal(operationId)}Data${first ? '' : status}`;
 }
 
-function contentOfAnswer({ data, members, contentTypes = [], example }: Answer, name: string): object {
+function contentOfAnswer({ data, members, file, contentTypes = [], example }: Answer, name: string): object {
+  if (file) return { content: { 'application/json': { schema: file, ...(example === undefined ? {} : { example }) } } };
   const texts = contentTypes.map((type) => [type, { schema: z.string() }]);
   const given = example === undefined ? {} : { example: { data: example } };
   const schema = data && z.object({ data: named(data, name), ...members?.shape });

@@ -19,10 +19,12 @@ export type Caller = 'anyone' | 'shopper' | 'ticket' | 'service' | 'service or t
 export type Answer = {
   description: string;
   data?: z.ZodType;
-  /** An example of `data`. By default it is composed from its schema (api/http/examples.ts). */
+  /** An example of `data` or of `file`. By default it is composed from its schema (api/http/examples.ts). */
   example?: unknown;
   /** Members beside `data`. */
   members?: z.ZodObject;
+  /** Schema of a JSON body without `data`: a file that is streamed. */
+  file?: z.ZodType;
   /** Media types of bodies that are not JSON. */
   contentTypes?: readonly string[];
   /** Headers that every such response has. */

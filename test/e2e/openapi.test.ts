@@ -134,6 +134,11 @@ test('every body of a request and of a response has an example that fits its sch
   }
 });
 
+test('no JSON body is described as a text', () => {
+  const texts = bodies.filter(({ media }) => media.schema.type === 'string').map(({ pointer }) => pointer);
+  expect(texts).toEqual([]);
+});
+
 test('every error code has an example', () => {
   expect(Object.keys(document.components.examples).sort()).toEqual([...ERROR_CODES].sort());
   for (const code of ERROR_CODES) expect(problemOf(code)).toMatchObject({ code, title: expect.any(String) });

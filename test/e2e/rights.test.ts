@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { userExport } from '../../api/support/rights.contract.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
 import { askToErase, erase as eraseUser, erasureOf } from '../harness/erasure.js';
@@ -22,7 +23,13 @@ const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] }
 const EXPIRES = /^db1:(r:\d|q:|f:|w:|t:)/;
 
 const erase = (user: string) => eraseUser(operator, user);
-const exported = async (user: string) => JSON.parse((await operator.call('GET', `/admin/users/${user}/export`)).text);
+/** Returns the export of a user, after it was compared with its schema. */
+async function exported(user: string) {
+  const all = JSON.parse((await operator.call('GET', `/admin/users/${user}/export`)).text);
+  const { error } = userExport.strict().safeParse(all);
+  expect(error?.issues ?? []).toEqual([]);
+  return all;
+}
 const written = (id: string) =>
   until('it is written', async () => {
     const { data } = await operator.call('GET', `/admin/redemptions?reservation_id=${id}`);
