@@ -222,6 +222,7 @@ export const campaignData = z
     regions: z.array(z.string()).optional().describe('the regions that sell it together; absent = this one alone'),
     ...terms,
     ...rules,
+    waiting_room: waitingRoom.extend({ max_size: z.int(), presence_seconds: z.int().nullable() }),
     starts_at: z.iso.datetime(),
     starts_at_local: localTimeField,
     ends_at: z.iso.datetime().nullable(),

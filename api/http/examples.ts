@@ -6,6 +6,7 @@ export type JsonSchema = {
   enum?: readonly unknown[];
   const?: unknown;
   default?: unknown;
+  description?: string;
   examples?: readonly unknown[];
   properties?: Record<string, JsonSchema>;
   additionalProperties?: JsonSchema | boolean;

@@ -35,7 +35,8 @@ const PROBLEM = { $ref: '#/components/schemas/Problem' };
 
 type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
 type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
-type Operation = { requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
+type Parameter = { schema: JsonSchema; description?: string };
+type Operation = { parameters?: Parameter[]; requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
 type Operations = Record<string, Record<string, Operation>>;
 type Document = {
   paths: Operations;
@@ -77,6 +78,7 @@ export async function openApiDocument(routes: readonly Route[], version: string)
     addPart(document, info, (registry) => registry.registerWebhook(webhookOf(type)));
   }
   await addExamples(document);
+  describeDefaults(document);
   removeUnusedHeaders(document);
   return { ...info, ...document };
 }
@@ -224,6 +226,39 @@ async function addExamples({ paths, webhooks, components }: Document): Promise<v
     }
   }
 }
+
+/**
+ * Moves defaults of schemas to their descriptions. Generators for TypeScript make a field with a `default` required, and
+ * those for Java and Go fail on an object as `default`.
+ */
+function describeDefaults({ paths, webhooks, components }: Document): void {
+  for (const operation of [paths, webhooks].flatMap((all) => Object.values(all)).flatMap((all) => Object.values(all))) {
+    for (const parameter of operation.parameters ?? []) {
+      const text = describeDefault(parameter.schema);
+      if (text !== null) parameter.description = withDefault(parameter.description, text);
+    }
+    const contents = [operation.requestBody, ...Object.values(operation.responses ?? {})].map((of) => of?.content ?? {});
+    for (const { schema } of contents.flatMap((content) => Object.values(content))) if (schema) describeDefault(schema);
+  }
+  for (const schema of Object.values(components.schemas ?? {})) describeDefault(schema);
+}
+
+/** Does so in a schema and in those within it. @returns the default of the schema itself as JSON; null = it has none */
+function describeDefault(schema: JsonSchema): string | null {
+  const { properties = {}, additionalProperties, items, allOf = [], anyOf = [], oneOf = [] } = schema;
+  const within = [...Object.values(properties), ...allOf, ...anyOf, ...oneOf];
+  if (items) within.push(items);
+  if (typeof additionalProperties === 'object') within.push(additionalProperties);
+  for (const each of within) describeDefault(each);
+  if (schema.default === undefined) return null;
+  const text = JSON.stringify(schema.default);
+  delete schema.default;
+  schema.description = withDefault(schema.description, text);
+  return text;
+}
+
+const withDefault = (description: string | undefined, text: string): string =>
+  description ? `${description.replace(/\.$/, '')}. Default: ${text}` : `Default: ${text}`;
 
 /** Removes headers of components to which no response refers. */
 function removeUnusedHeaders({ paths, components: { headers = {} } }: Document): void {

@@ -63,7 +63,26 @@ type Redeemed = webhooks['dev.doorbuster.redemption.redeemed.v1']['post']['reque
 export const type: Redeemed['type'] = 'dev.doorbuster.redemption.redeemed.v1';
 `,
   );
-  expect(compile('use-types.ts')).toBe('');
+  // What has a default may be left out.
+  writeFileSync(
+    join(folder, 'ordinary-requests.ts'),
+    `import type { operations } from './types.js';
+type BodyOf<Name extends keyof operations> = operations[Name] extends {
+  requestBody: { content: { 'application/json': infer Body } };
+} ? Body : never;
+const user = { user_id: 'ann', idempotency_key: 'ann-buys-one' };
+export const checkout: BodyOf<'checkout'> = { ...user, product_id: 'sale-1', qty: 1 };
+export const check: BodyOf<'validateCoupons'> = { code: 'SAVE10', user_id: 'ann' };
+export const redemption: BodyOf<'redeemCoupon'> = { ...user, code: 'SAVE10', order_id: 'order-1' };
+export const campaign: BodyOf<'createCampaign'> = { product_id: 'sale-1', total_limit: 100 };
+export const withLine: BodyOf<'createCampaign'> = { ...campaign, waiting_room: { enabled: true } };
+export const change: BodyOf<'updateCampaign'> = { waiting_room: { enabled: false } };
+export const webhook: BodyOf<'createWebhook'> = { url: 'https://shop.example/hooks' };
+export const ban: BodyOf<'createBan'> = { kind: 'user', subject: 'ann', reason: 'cheats' };
+export const query: operations['listCampaigns']['parameters']['query'] = { sort: 'live' };
+`,
+  );
+  expect(compile('use-types.ts', 'ordinary-requests.ts')).toBe('');
   writeFileSync(
     join(folder, 'misuse.ts'),
     "import type { operations } from './types.js';\nexport type X = operations['none'];\n",
