@@ -18,7 +18,7 @@ import { TAGS, type Tag } from './route.js';
 
 const CHANNEL = 'sale';
 /** The tags of frames and of events. The OpenAPI document has its webhooks under the latter. */
-const TAG_OF = { frames: 'waiting room', events: 'admin' } as const satisfies Record<string, Tag>;
+const TAG_OF = { frames: 'waiting room', events: 'events' } as const satisfies Record<string, Tag>;
 /** Where channels are. Each installation has hosts of its own, so they are variables. */
 const SERVERS = {
   api: { protocol: 'wss', description: 'The API. Without TLS the protocol is ws.', host: 'localhost:8102' },

@@ -14,6 +14,7 @@ import {
   HEADERS_OF_ERRORS,
   type Route,
   type RouteContract,
+  type Tag,
   TAGS,
 } from './route.js';
 
@@ -33,6 +34,8 @@ export const CONTACT = { name: 'Doorbuster', url: 'https://github.com/doorbuster
 /** The schema of refusals, converted once instead of for each status of each route. */
 const PROBLEM = { $ref: '#/components/schemas/Problem' };
 
+const EVENTS_TAG: Tag = 'events';
+
 type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
 type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
 type Parameter = { schema: JsonSchema; description?: string };
@@ -43,6 +46,7 @@ type Document = {
   webhooks: Operations;
   components: Record<string, Record<string, object>>;
 };
+type OpenApiDocument = Document & { tags?: { name: string }[] };
 type Info = Parameters<OpenApiGeneratorV31['generateDocument']>[0];
 
 /**
@@ -50,7 +54,7 @@ type Info = Parameters<OpenApiGeneratorV31['generateDocument']>[0];
  * It is meant for code generators: operations and schemas have names, and every body has an example. Half a second of
  * CPU time goes into it, so other requests are served between its operations.
  */
-export async function openApiDocument(routes: readonly Route[], version: string): Promise<object> {
+export async function openApiDocument(routes: readonly Route[], version: string): Promise<OpenApiDocument> {
   const info: Info = {
     openapi: '3.1.0',
     info: {
@@ -81,6 +85,13 @@ export async function openApiDocument(routes: readonly Route[], version: string)
   describeDefaults(document);
   removeUnusedHeaders(document);
   return { ...info, ...document };
+}
+
+/**
+ * Returns the document for generators that fail on webhooks. It keeps the schemas of events, for shops that receive them.
+ */
+export function withoutWebhooks({ webhooks: _, tags = [], ...others }: OpenApiDocument): object {
+  return { ...others, tags: tags.filter(({ name }) => name !== EVENTS_TAG) };
 }
 
 /** Adds what is registered, and the schemas to which it refers. @throws if it has another meaning for one of them */
@@ -163,7 +174,8 @@ function webhookOf(type: DocumentedType): PathConfig {
     operationId: `on${name}`,
     summary: DOCUMENTED_EVENTS[type].meaning,
     description: 'Signed by Standard Webhooks. See docs/events.md.',
-    tags: ['admin'],
+    // Of their own: openapi-generator writes one class for each tag, and webhooks would replace the operations.
+    tags: [EVENTS_TAG],
     security: [],
     request: { headers, body: { required: true, content } },
     responses: {

@@ -62,7 +62,7 @@ export function staticFile(
  * @param missing returns the page to send with 404 when a file is not found; null = a problem document
  */
 export function staticRoute(
-  about: Pick<RouteContract, 'path' | 'summary' | 'tag' | 'params' | 'guards'>,
+  about: Pick<RouteContract, 'path' | 'summary' | 'description' | 'tag' | 'params' | 'query' | 'guards'>,
   contentTypes: readonly string[],
   find: (req: Request) => StaticFile | Promise<StaticFile> | null,
   missing?: (req: Request) => StaticFile | null,

@@ -1,12 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { asyncApiDocument } from '../http/asyncapi.js';
-import { openApiDocument } from '../http/openapi.js';
+import { openApiDocument, withoutWebhooks } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
+import { validate } from '../http/validate.js';
 
 const FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -21,6 +23,10 @@ const PAGE = `<!doctype html>
 <body><div id="ui"></div><script src="/docs/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script></body></html>`;
 const START = "SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true });";
 
+const openApiQuery = z.object({
+  webhooks: z.enum(['0', '1']).default('1').describe('0: without webhooks, on which some generators fail'),
+});
+
 const CACHED = 'max-age=300';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -32,10 +38,14 @@ export async function docsRoutes(documented: readonly Route[], version: string):
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const json = (document: object) =>
     staticFile(JSON_TYPE, Buffer.from(JSON.stringify(document)), 'no-cache', API_HEADERS);
-  let openApi: Promise<StaticFile> | null = null;
-  const getOpenApi = () => {
-    openApi ??= openApiDocument(documented, version).then(json);
-    return openApi;
+  let openApi: Promise<Record<'all' | 'calls', StaticFile>> | null = null;
+  const getOpenApi = async (req: Request) => {
+    const { webhooks } = validate(openApiQuery, req.query);
+    openApi ??= openApiDocument(documented, version).then((document) => ({
+      all: json(document),
+      calls: json(withoutWebhooks(document)),
+    }));
+    return (await openApi)[webhooks === '0' ? 'calls' : 'all'];
   };
   const asyncApi = json(asyncApiDocument(version));
   const page = staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
@@ -46,7 +56,11 @@ export async function docsRoutes(documented: readonly Route[], version: string):
   const about = (path: string, summary: string) =>
     ({ path, summary, tag: 'operations', guards: ['document_quota'] }) as const;
   return [
-    staticRoute(about('/openapi.json', 'The OpenAPI document'), ['application/json'], getOpenApi),
+    staticRoute(
+      { ...about('/openapi.json', 'The OpenAPI document'), query: openApiQuery },
+      ['application/json'],
+      getOpenApi,
+    ),
     staticRoute(
       about('/asyncapi.json', 'The AsyncAPI document of the WebSocket and of events'),
       ['application/json'],

@@ -87,6 +87,21 @@ test('each operation has the request headers that its body, its query and its re
   expect(found).toBeGreaterThan(6);
 });
 
+test('webhooks have a tag of their own, and are left out on request', async () => {
+  const tagsOf = (named: Named[]) => [...new Set(named.flatMap(({ operation }) => operation.tags))];
+  expect(tagsOf(webhooks)).toEqual(['events']);
+  expect(tagsOf(operations)).not.toContain('events');
+  const { status, body } = await send(`${service.url}/openapi.json?webhooks=0`);
+  const { webhooks: _, tags, ...others } = document;
+  expect(status).toBe(200);
+  expect(body).toEqual({ ...others, tags: tags.filter(({ name }: { name: string }) => name !== 'events') });
+  expect((await send(`${service.url}/openapi.json?webhooks=1`)).body).toEqual(document);
+  expect((await send(`${service.url}/openapi.json?webhooks=no`)).body).toMatchObject({
+    code: 'invalid_request',
+    errors: [{ pointer: '#/webhooks' }],
+  });
+});
+
 test('the data of each response have a name, and the parts of a list', () => {
   const isNamed = (schema: any): boolean =>
     schema.items ? isNamed(schema.items) : '$ref' in schema || !JSON.stringify(schema).includes('"properties"');
