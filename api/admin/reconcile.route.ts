@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
+import { DIFFERENCE_SIDES } from '../../shared/contracts/verdict.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
@@ -16,7 +17,7 @@ const params = z.object({ id: campaignId });
 
 const difference = z.object({
   reservation: z.string().nullable(),
-  side: z.enum(['redis', 'postgres', 'counters']),
+  side: z.enum(DIFFERENCE_SIDES),
   why: z.string(),
   redis: z.string().nullable(),
   postgres: z.string().nullable(),

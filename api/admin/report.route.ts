@@ -1,5 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
+import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
 import type { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { csvHeaders, wantsCsv } from '../http/csv.js';
@@ -19,7 +20,7 @@ const report = z
   .object({
     product_id: z.string(),
     name: z.string(),
-    status: z.string(),
+    status: z.enum(CAMPAIGN_STATUSES),
     starts_at: z.iso.datetime(),
     ends_at: z.iso.datetime().nullable(),
     total: count.nullable().describe('units on sale; null = unlimited'),

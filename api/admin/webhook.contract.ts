@@ -86,6 +86,29 @@ export const webhookData = z
   })
   .meta({ id: 'WebhookEndpoint' });
 
+/** A new endpoint, with its secrets. */
+export const createdExample: z.input<typeof webhookData> = {
+  id: '01a1fc6c-1111-7c3a-8f00-5a4c3b2a1900',
+  url: 'https://shop.example/hooks/doorbuster',
+  types: ['dev.doorbuster.redemption.redeemed.v1', 'dev.doorbuster.redemption.expired.v1'],
+  campaigns: null,
+  secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='],
+  secret_count: 1,
+  enabled: true,
+  disabled_reason: null,
+  created_at: '2026-11-20T09:00:00.000Z',
+  deliveries: {
+    backlog: 0,
+    parked: 0,
+    replays: 0,
+    last_delivered_at: null,
+    failed_attempts: 0,
+    failing_since: null,
+    next_attempt_at: null,
+    last_error: null,
+  },
+};
+
 export const attemptsQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z.coerce

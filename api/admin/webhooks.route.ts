@@ -15,6 +15,7 @@ import { validate } from '../http/validate.js';
 import {
   attemptData,
   attemptsQuery,
+  createdExample,
   replayBody,
   replayData,
   testData,
@@ -67,6 +68,7 @@ export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
           201: {
             description: 'Created, with its secrets, which are not shown again.',
             data: webhookData,
+            example: createdExample,
             headers: ['Location'],
           },
         },

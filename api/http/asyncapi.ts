@@ -13,6 +13,7 @@ import {
   SERVER_FRAMES,
 } from '../../shared/contracts/frames.js';
 import { keys } from '../../shared/redis/keys.js';
+import { Examples, type JsonSchema } from './examples.js';
 import { CONTACT } from './openapi.js';
 import { TAGS, type Tag } from './route.js';
 
@@ -118,13 +119,13 @@ export function asyncApiDocument(version: string): object {
         ...mapped(all, (frame, type) => ({
           name: type,
           summary: frame.description ?? type,
-          payload: schemaOf(frame),
+          ...payloadOf(type, frame),
         })),
         ...mapped(DOCUMENTED_EVENTS, ({ meaning }, type) => ({
           name: type,
           summary: meaning,
           contentType: 'application/cloudevents+json',
-          payload: schemaOf(cloudEventSchema(type)),
+          ...payloadOf(type, cloudEventSchema(type)),
         })),
       },
     },
@@ -156,6 +157,12 @@ function mapped<Value, Name extends string>(
 }
 
 const reference = (...path: string[]) => ({ $ref: `#/${path.join('/')}` });
+
+/** Returns the schema of a message with an example. */
+function payloadOf(type: string, frame: z.ZodObject): object {
+  const payload = schemaOf(frame);
+  return { payload, examples: [{ payload: new Examples({}).ofMessage(type, payload as JsonSchema) }] };
+}
 
 /** Returns the JSON schema of a frame as draft 7, of which AsyncAPI's schemas are a superset. */
 function schemaOf(frame: z.ZodObject): object {

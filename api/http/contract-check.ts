@@ -34,7 +34,8 @@ export function breachOf(contract: RouteContract | null, { status, fields, text 
   const wrongFields = headersBreach(answer, headers);
   if (wrongFields !== null) return wrongFields;
   // A file is streamed, so that its content is not here.
-  if (text === null && answer.file) return type === 'application/json' ? null : `the contract has no body of type ${type}`;
+  if (text === null && answer.file)
+    return type === 'application/json' ? null : `the contract has no body of type ${type}`;
   if (text === null || type !== 'application/json') {
     const isText = type === undefined ? !answer.data : answer.contentTypes?.includes(type);
     return isText ? null : `the contract has no body of type ${type}`;

@@ -76,10 +76,16 @@ test('documents the contract of a route', async () => {
 test('has defaults in descriptions, because generators make fields with a `default` required', async () => {
   const body = z.object({
     count: z.int().default(1),
-    line: z.object({ size: z.int().default(5).describe('places.') }).default({ size: 5 }).describe('who waits'),
+    line: z
+      .object({ size: z.int().default(5).describe('places.') })
+      .default({ size: 5 })
+      .describe('who waits'),
     default: z.boolean().default(false),
   });
-  const query = z.object({ limit: z.coerce.number().int().default(50), sort: z.string().default('new').describe('order') });
+  const query = z.object({
+    limit: z.coerce.number().int().default(50),
+    sort: z.string().default('new').describe('order'),
+  });
   const document = (await openApiDocument(
     [{ ...route, contract: { ...route.contract, body, query } }],
     '1.2.3',
@@ -89,7 +95,11 @@ test('has defaults in descriptions, because generators make fields with a `defau
   expect(required).toBeUndefined();
   expect(properties.count).toEqual({ type: 'integer', description: 'Default: 1' });
   const size = { type: 'integer', description: 'places. Default: 5' };
-  expect(properties.line).toEqual({ type: 'object', properties: { size }, description: 'who waits. Default: {"size":5}' });
+  expect(properties.line).toEqual({
+    type: 'object',
+    properties: { size },
+    description: 'who waits. Default: {"size":5}',
+  });
   expect(properties.default).toEqual({ type: 'boolean', description: 'Default: false' });
   expect(operation.parameters.slice(2)).toMatchObject([
     { name: 'limit', required: false, description: 'Default: 50', schema: { description: 'Default: 50' } },

@@ -14,8 +14,8 @@ import {
   HEADERS_OF_ERRORS,
   type Route,
   type RouteContract,
-  type Tag,
   TAGS,
+  type Tag,
 } from './route.js';
 
 const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
@@ -39,7 +39,11 @@ const EVENTS_TAG: Tag = 'events';
 type PathConfig = Parameters<OpenAPIRegistry['registerPath']>[0];
 type Content = Record<string, { schema?: JsonSchema; example?: unknown; examples?: unknown }>;
 type Parameter = { schema: JsonSchema; description?: string };
-type Operation = { parameters?: Parameter[]; requestBody?: { content: Content }; responses?: Record<string, { content?: Content }> };
+type Operation = {
+  parameters?: Parameter[];
+  requestBody?: { content: Content };
+  responses?: Record<string, { content?: Content }>;
+};
 type Operations = Record<string, Record<string, Operation>>;
 type Document = {
   paths: Operations;
@@ -227,13 +231,15 @@ function named<Schema extends z.ZodType>(schema: Schema, id: string): Schema {
 /** Composes an example of each JSON body that has none. */
 async function addExamples({ paths, webhooks, components }: Document): Promise<void> {
   const examples = new Examples(components.schemas ?? {});
-  for (const operations of [...Object.values(paths), ...Object.values(webhooks)]) {
+  const ofPaths = Object.values(paths).map((operations) => ({ operations, event: undefined }));
+  const ofEvents = Object.entries(webhooks).map(([event, operations]) => ({ operations, event }));
+  for (const { operations, event } of [...ofPaths, ...ofEvents]) {
     await setImmediate();
     for (const { requestBody, responses = {} } of Object.values(operations)) {
       const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)];
       for (const [type, media] of contents.flatMap((content) => Object.entries(content ?? {}))) {
         if (!type.endsWith('json') || !media.schema || media.examples || media.example !== undefined) continue;
-        media.example = examples.of(media.schema);
+        media.example = event === undefined ? examples.of(media.schema) : examples.ofMessage(event, media.schema);
       }
     }
   }
@@ -249,7 +255,9 @@ function describeDefaults({ paths, webhooks, components }: Document): void {
       const text = describeDefault(parameter.schema);
       if (text !== null) parameter.description = withDefault(parameter.description, text);
     }
-    const contents = [operation.requestBody, ...Object.values(operation.responses ?? {})].map((of) => of?.content ?? {});
+    const contents = [operation.requestBody, ...Object.values(operation.responses ?? {})].map(
+      (of) => of?.content ?? {},
+    );
     for (const { schema } of contents.flatMap((content) => Object.values(content))) if (schema) describeDefault(schema);
   }
   for (const schema of Object.values(components.schemas ?? {})) describeDefault(schema);

@@ -67,7 +67,8 @@ export const TAGS = {
   payment: 'Calls of the payment service: confirm, release and refund reservations.',
   admin: 'Calls of operators: campaigns, stock, codes, bans, webhooks, records.',
   operations: 'Health and metrics.',
-  events: 'Events of reservations and campaigns. A shop receives them at its webhook endpoints; no call of the API has this tag.',
+  events:
+    'Events of reservations and campaigns. A shop receives them at its webhook endpoints; no call of the API has this tag.',
 } as const;
 export type Tag = keyof typeof TAGS;
 

@@ -85,6 +85,11 @@ export function opsRoutes(deps: OpsDeps): Route[] {
           503: {
             description: 'The process cannot serve requests; `checks` contains the reason.',
             data: readyData,
+            example: {
+              status: 'not_ready',
+              checks: { redis: { ok: false, detail: 'does not answer' }, postgres: { ok: true, detail: 'answers' } },
+              degraded: ['redis'],
+            },
             headers: ['Retry-After'],
           },
         },

@@ -16,7 +16,9 @@ export const userExport = z
       .object({
         complete: z
           .boolean()
-          .describe('false: there may be more, because more than 200 campaigns sell or the user has several reservations'),
+          .describe(
+            'false: there may be more, because more than 200 campaigns sell or the user has several reservations',
+          ),
         reservations: z.array(
           z
             .object({

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
+import { DIFFERENCE_SIDES } from './verdict.js';
 
 const discount = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('percent'), percent: z.number() }),
@@ -24,7 +26,7 @@ const redemption = {
 };
 const reason = z.string().nullable();
 const payBefore = time.nullable().describe('null = nothing to pay');
-const status = z.string();
+const status = z.enum(CAMPAIGN_STATUSES);
 
 /**
  * Every event: its type, meaning and `data`. docs/events.md is generated from this table (`npm run docs`). A change
@@ -172,7 +174,7 @@ export const EVENTS = {
       over_cap: z.int(),
       drift: z.int(),
       differences: z
-        .array(z.object({ reservation: z.string().nullable(), side: z.string(), why: z.string() }))
+        .array(z.object({ reservation: z.string().nullable(), side: z.enum(DIFFERENCE_SIDES), why: z.string() }))
         .describe('the first ten'),
     }),
   },

@@ -1,7 +1,10 @@
+/** Where a difference shows: a unit or place that one of the engines lacks, or counters that differ. */
+export const DIFFERENCE_SIDES = ['redis', 'postgres', 'counters'] as const;
+
 /** One difference between Redis and Postgres, and its description. */
 export type Difference = {
   reservation: string | null;
-  side: 'redis' | 'postgres' | 'counters';
+  side: (typeof DIFFERENCE_SIDES)[number];
   why: string;
   redis: string | null;
   postgres: string | null;

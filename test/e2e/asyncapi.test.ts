@@ -45,6 +45,18 @@ test('the AsyncAPI document has the contact, the licence and the tags of the Ope
   expect(names(used)).toEqual(names(tags));
 });
 
+test('every message has an example that fits its payload, and events those of the OpenAPI document', async () => {
+  const { webhooks } = (await send(`${service.url}/openapi.json`)).body;
+  for (const [type, message] of Object.entries<any>(document.components.messages)) {
+    expect([type, message.examples?.length]).toEqual([type, 1]);
+    const { payload } = message.examples[0];
+    expect([type, payload, faultsOf(payload)]).toEqual([type, payload, []]);
+    expect(JSON.stringify(payload)).not.toContain('"text"');
+    const inOpenApi = webhooks[type]?.post.requestBody.content['application/cloudevents+json'].example;
+    if (inOpenApi) expect(payload).toEqual(inOpenApi);
+  }
+});
+
 test('the frames of a socket agree with the AsyncAPI document', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
   const held = String((await arrive(service.url, product).checkout()).data.reservation_id);

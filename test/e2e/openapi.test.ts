@@ -149,6 +149,20 @@ test('every body of a request and of a response has an example that fits its sch
   }
 });
 
+test('no example has a filler, and those of events are about what their subject names', () => {
+  const fillers = bodies.flatMap(({ pointer, media }) => {
+    const text = JSON.stringify(media.example ?? null);
+    return /"text[".]|:""/.test(text) ? [[pointer, text.slice(0, 2_000)]] : [];
+  });
+  expect(fillers).toEqual([]);
+  for (const { name, operation } of webhooks) {
+    const { example } = operation.requestBody?.content['application/cloudevents+json'] ?? {};
+    const { reservation_id, product_id, endpoint_id, payment_ref } = example.data;
+    expect([name, example.subject]).toEqual([name, reservation_id ?? product_id ?? endpoint_id ?? payment_ref]);
+    if ('status' in example.data) expect(example.data.status).not.toBe(example.data.before);
+  }
+});
+
 test('no JSON body is described as a text', () => {
   const texts = bodies.filter(({ media }) => media.schema.type === 'string').map(({ pointer }) => pointer);
   expect(texts).toEqual([]);
