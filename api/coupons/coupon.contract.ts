@@ -85,7 +85,7 @@ export type ValidData = z.input<typeof validData>;
 export const redeemedData = z
   .object({
     status: z.enum(['redeemed', 'reserved']),
-    reservation_id: z.string(),
+    reservation_id: z.uuid(),
     order_id: z.string(),
     code: z.string(),
     discount: discount.nullable(),

@@ -336,7 +336,6 @@ export const OF_EVENT: { readonly [Type in DocumentedType]?: Values } = {
   'dev.doorbuster.campaign.paused.v1': { ...CHANGED('open', 'paused'), reason: 'the price was wrong' },
   'dev.doorbuster.campaign.resumed.v1': CHANGED('paused', 'open'),
   'dev.doorbuster.campaign.closed.v1': CHANGED('open', 'closed'),
-  'dev.doorbuster.campaign.restocked.v1': { total_limit: 150 },
   'dev.doorbuster.campaign.drifted.v1': { lost: 1, drift: 1, differences: [DIFFERENCE] },
   'dev.doorbuster.campaign.change_rejected.v1': {
     journal_id: '1795809600417-0',

@@ -11,6 +11,12 @@ export const externalId = z
 /** The campaign in a path: its id or its product id. */
 export const campaignId = externalId.describe('campaign id or product id');
 
+/**
+ * The reservation in a request. Each text is accepted: one that is no UUID gets 404, as an unknown one does. The
+ * document says UUID, so that generated code has one type for it in requests and responses.
+ */
+export const reservationId = z.string().min(1).max(64, 'is not a valid reservation id').meta({ format: 'uuid' });
+
 /** Text that Postgres can store. */
 export const storable = z
   .string()

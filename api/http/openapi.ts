@@ -87,12 +87,13 @@ export async function openApiDocument(routes: readonly Route[], version: string)
   }
   await addExamples(document);
   describeDefaults(document);
-  removeUnusedHeaders(document);
+  removeUnused(document);
   return { ...info, ...document };
 }
 
 /**
- * Returns the document for generators that fail on webhooks. It keeps the schemas of events, for shops that receive them.
+ * Returns the document for generators that fail on webhooks. It keeps the schemas of events, for shops that receive
+ * them.
  */
 export function withoutWebhooks({ webhooks: _, tags = [], ...others }: OpenApiDocument): object {
   return { ...others, tags: tags.filter(({ name }) => name !== EVENTS_TAG) };
@@ -246,8 +247,8 @@ async function addExamples({ paths, webhooks, components }: Document): Promise<v
 }
 
 /**
- * Moves defaults of schemas to their descriptions. Generators for TypeScript make a field with a `default` required, and
- * those for Java and Go fail on an object as `default`.
+ * Moves defaults of schemas to their descriptions. Generators for TypeScript make a field with a `default` required,
+ * and those for Java and Go fail on an object as `default`.
  */
 function describeDefaults({ paths, webhooks, components }: Document): void {
   for (const operation of [paths, webhooks].flatMap((all) => Object.values(all)).flatMap((all) => Object.values(all))) {
@@ -280,10 +281,13 @@ function describeDefault(schema: JsonSchema): string | null {
 const withDefault = (description: string | undefined, text: string): string =>
   description ? `${description.replace(/\.$/, '')}. Default: ${text}` : `Default: ${text}`;
 
-/** Removes headers of components to which no response refers. */
-function removeUnusedHeaders({ paths, components: { headers = {} } }: Document): void {
+/** Removes headers and examples of components to which no response refers. */
+function removeUnused({ paths, components }: Document): void {
   const text = JSON.stringify(paths);
-  for (const name of Object.keys(headers)) if (!text.includes(`"#/components/headers/${name}"`)) delete headers[name];
+  for (const kind of ['headers', 'examples'] as const) {
+    const all = components[kind] ?? {};
+    for (const name of Object.keys(all)) if (!text.includes(`"#/components/${kind}/${name}"`)) delete all[name];
+  }
 }
 
 /** `campaign.line_closed.v1` → `CampaignLineClosedV1` */

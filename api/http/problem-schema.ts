@@ -24,10 +24,10 @@ export const problemSchema = z
     challenge: z.record(z.string(), z.unknown()).optional().describe('of `challenge_required`: docs/challenges.md'),
     policy: z.string().optional().describe('of `rate_limited`: the quota that is exceeded'),
     free: z.int().nullable().optional().describe('of `stock_insufficient`: free units'),
-    reservation_id: z.string().optional().describe('of `already_extended`'),
+    reservation_id: z.uuid().optional().describe('of `already_extended`'),
     pay_before: z.iso.datetime().optional().describe('of `already_extended`: the deadline'),
     reservations: z
-      .array(z.looseObject({ reservation_id: z.string() }))
+      .array(z.looseObject({ reservation_id: z.uuid() }))
       .optional()
       .describe('of `order_ambiguous` and `order_partly_decided`: the reservations of the order'),
     original_status: z.int().optional().describe('of `duplicate_request`: the status of the first response'),

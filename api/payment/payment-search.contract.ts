@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { NEEDS_ACTION, PAYMENT_OUTCOMES, type PaymentOutcome } from '../../shared/payments/payment-event.js';
-import { externalId, isoTime, note, storable } from '../http/fields.js';
+import { externalId, isoTime, note, reservationId, storable } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const OUTCOMES = Object.keys(PAYMENT_OUTCOMES) as [PaymentOutcome, ...PaymentOutcome[]];
@@ -24,7 +24,7 @@ export const paymentEventsQuery = z.object({
   product_id: externalId.optional().describe('product id or campaign id'),
   user_id: externalId.optional().describe('among the latest 200 reservations of this user'),
   order_id: externalId.optional(),
-  reservation_id: z.string().min(1).max(64, 'is not a valid reservation id').optional(),
+  reservation_id: reservationId.optional(),
   payment_ref: note.min(1, 'must not be empty').optional(),
   from: isoTime.optional().describe('received at this time or later'),
   to: isoTime.optional().describe('received before this time'),

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { externalId, note } from '../http/fields.js';
+import { externalId, note, reservationId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
-const reservationId = z.string().min(1).max(64, 'is not a valid reservation id');
 const reservation = {
   reservation_id: reservationId.optional(),
   order_id: externalId.optional().describe('names the reservations of an order instead; for services'),

@@ -1,18 +1,17 @@
 import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
-import { externalId, isoTime, note } from '../http/fields.js';
+import { externalId, isoTime, note, reservationId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 /** Contracts of the calls that find a user, an order or a payment, and help them. */
 
-const reservation = z.string().min(1).max(64, 'is not a valid reservation id');
 const time = z.iso.datetime();
 
 export const searchQuery = z.object({
   user_id: externalId.optional(),
   order_id: externalId.optional(),
   payment_ref: note.min(1, 'must not be empty').optional(),
-  reservation_id: reservation.optional(),
+  reservation_id: reservationId.optional(),
   code: z.string().min(1, 'must not be empty').max(128).optional().describe('as it was typed'),
   product_id: externalId.optional().describe('product id or campaign id'),
   status: z.enum(REDEMPTION_STATUSES).optional(),
@@ -125,7 +124,7 @@ const moment = z.object({
   at: time,
   kind: z.enum(TIMELINE_KINDS),
   product_id: z.string().nullable(),
-  reservation_id: z.string().nullable(),
+  reservation_id: z.uuid().nullable(),
   detail: z.string().nullable().describe('outcome of an attempt, reason, payment reference or action'),
   by: z.string().nullable().describe('the operator or rule'),
 });
@@ -180,7 +179,7 @@ export const reservationContract = {
     'For the backend of a shop, which checks what a browser sent. `status` is the decision in force, even if Postgres does not have it yet.',
   tag: 'payment',
   caller: 'service',
-  params: z.object({ id: reservation }),
+  params: z.object({ id: reservationId }),
   answers: { 200: { description: 'The reservation.', data: serviceReservation } },
   errors: SERVICE_ERRORS,
 } satisfies RouteContract;
@@ -215,7 +214,12 @@ export const partBody = actionBody.extend({
 });
 export const removalBody = z.strictObject({ user_id: externalId, reason: note.optional() });
 
-const ofReservation = { tag: 'admin', caller: 'admin', method: 'post', params: z.object({ id: reservation }) } as const;
+const ofReservation = {
+  tag: 'admin',
+  caller: 'admin',
+  method: 'post',
+  params: z.object({ id: reservationId }),
+} as const;
 const ACTION_ERRORS = [...SERVICE_ERRORS, 'invalid_json', 'unsupported_media_type', 'body_too_large'] as const;
 
 export const releaseAction = {

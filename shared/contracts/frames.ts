@@ -22,7 +22,7 @@ export const clientFrame = z.discriminatedUnion('type', [
   CLIENT_FRAMES.leave,
 ]);
 
-const ids = { reservation_id: z.string(), order_id: z.string() };
+const ids = { reservation_id: z.uuid(), order_id: z.string() };
 
 /** Frames that the server sends. Each also has `seq`, counting from 1 on its socket, and `time`. */
 export const SERVER_FRAMES = {

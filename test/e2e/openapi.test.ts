@@ -117,13 +117,15 @@ test('the data of each response have a name, and the parts of a list', () => {
   expect(fields.filter(({ schema }) => !isNamed(schema)).map(({ field }) => field)).toEqual([]);
 });
 
-test('a linter finds each path once, whom each operation asks for credentials, and no header that is not used', () => {
+test('a linter finds each path once, whom each operation asks for credentials, and no header or example that is not used', () => {
   expect(Object.keys(document.paths).filter((path) => path !== '/' && path.endsWith('/'))).toEqual([]);
   for (const { name, operation } of [...operations, ...webhooks])
     expect([name, Array.isArray(operation.security)]).toEqual([name, true]);
   const text = JSON.stringify(document);
-  const isUsed = (name: string) => text.includes(`"#/components/headers/${name}"`);
-  expect(Object.keys(document.components.headers).filter((name) => !isUsed(name))).toEqual([]);
+  for (const kind of ['headers', 'examples']) {
+    const isUsed = (name: string) => text.includes(`"#/components/${kind}/${name}"`);
+    expect(Object.keys(document.components[kind]).filter((name) => !isUsed(name))).toEqual([]);
+  }
 });
 
 test('every reference leads somewhere, and the document of problems is there once', () => {
@@ -168,9 +170,31 @@ test('no JSON body is described as a text', () => {
   expect(texts).toEqual([]);
 });
 
-test('every error code has an example', () => {
-  expect(Object.keys(document.components.examples).sort()).toEqual([...ERROR_CODES].sort());
-  for (const code of ERROR_CODES) expect(problemOf(code)).toMatchObject({ code, title: expect.any(String) });
+test('each error code of an operation has an example', () => {
+  const codes = Object.keys(document.components.examples);
+  // These are of no operation: of a path, of the origin, of sign-in with OpenID Connect.
+  const others = ['method_not_allowed', 'origin_not_allowed', 'session_not_found'];
+  expect([...codes, ...others].sort()).toEqual([...ERROR_CODES].sort());
+  for (const code of codes) expect(problemOf(code)).toMatchObject({ code, title: expect.any(String) });
+});
+
+test('a reservation is a UUID in requests as in responses', () => {
+  const wrong: string[] = [];
+  let found = 0;
+  const visit = (value: any, at: string): void => {
+    // A payment provider may name a reservation by any text.
+    if (typeof value !== 'object' || value === null || at.endsWith('/named')) return;
+    const fields = { ...value.properties, ...(value.in && value.name ? { [value.name]: value.schema } : {}) };
+    for (const [name, field] of Object.entries<any>(fields)) {
+      if (!/^(reservation|redemption)_id$/.test(name)) continue;
+      found += 1;
+      if (field.format !== 'uuid') wrong.push(`${at}/${name}`);
+    }
+    for (const [name, within] of Object.entries(value)) if (!name.startsWith('example')) visit(within, `${at}/${name}`);
+  };
+  visit(document, '');
+  expect(wrong).toEqual([]);
+  expect(found).toBeGreaterThan(20);
 });
 
 test('every pattern compiles, and what it allows is written in the way of JSON Schema', () => {
