@@ -118,7 +118,7 @@ test.each([
 
 test('data of another service in place of the token change nothing but the token', async () => {
   const bodies: unknown[] = [];
-  const tokens = [{ user_id: 'guest' }, [], { ...TOKEN, user_id: 'guest', qty: 3 }];
+  const tokens = [{ user_id: 'guest' }, [], { ...TOKEN, user_id: 'guest', qty: 3, role: 'guest' }];
   const send = async (url: unknown, init: RequestInit = {}) => {
     if (String(url).includes('/token')) return Response.json({ data: tokens.shift() });
     if (String(url).includes('/queue-status')) return Response.json({ data: PAID });
