@@ -127,6 +127,19 @@ test.each([
   follower.stop();
 });
 
+test('a socket that comes and goes does not put off the polls', async () => {
+  // Each time after the longest pause.
+  const random = jest.spyOn(Math, 'random').mockReturnValue(0.999);
+  const { follower, asked, close } = follow(20);
+  for (let at = 0; at < 200_000; at += 5_000) {
+    close(1006);
+    await jest.advanceTimersByTimeAsync(5_000);
+  }
+  expect(asked()).toBeGreaterThan(6);
+  follower.stop();
+  random.mockRestore();
+});
+
 test.each([0.001, -5, 1e11])(
   'polls that should come every %s s keep a pace between a second and a minute',
   async (pace) => {

@@ -66,6 +66,8 @@ export class StatusFollower {
   #pace = 2;
   #etag: string | null = null;
   #asking = false;
+  /** When the next poll is due (`performance.now()`). */
+  #askAt = Number.POSITIVE_INFINITY;
   readonly #estimate: LineEstimate;
   readonly #timers: { [Name in TimerName]?: ReturnType<typeof setTimeout> } = {};
 
@@ -75,7 +77,7 @@ export class StatusFollower {
 
   start(): void {
     this.#connect();
-    this.#set('ask', this.deps.open ? PATIENCE_MS : 0, () => this.#ask());
+    this.#askIn(this.deps.open ? PATIENCE_MS : 0);
   }
 
   stop(): void {
@@ -129,7 +131,7 @@ export class StatusFollower {
         this.#estimate.exact(fields, null);
         this.#live = true;
         this.#liveAt = performance.now();
-        clearTimeout(this.#timers.ask);
+        this.#askNoMore();
         this.#keepPace(fields);
         this.#set('ping', this.deps.pingMs, () => this.#ping(PONG_MS));
         this.deps.onConnection('live');
@@ -195,7 +197,7 @@ export class StatusFollower {
   #away(ms: number): void {
     this.deps.onConnection('polling');
     this.#set('reconnect', ms, () => this.#connect());
-    this.#set('ask', this.#pace * 1000 * Math.random(), () => this.#ask());
+    this.#askIn(this.#pace * 1000 * Math.random());
   }
 
   #lose(code: string): void {
@@ -203,9 +205,23 @@ export class StatusFollower {
     this.deps.onLost(code);
   }
 
+  /** Polls after `ms`, or earlier if a poll is due then. A socket that comes and goes must not put it off. */
+  #askIn(ms: number): void {
+    const at = performance.now() + ms;
+    if (at >= this.#askAt) return;
+    this.#askAt = at;
+    this.#set('ask', ms, () => this.#ask());
+  }
+
+  #askNoMore(): void {
+    clearTimeout(this.#timers.ask);
+    this.#askAt = Number.POSITIVE_INFINITY;
+  }
+
   async #ask(): Promise<void> {
     if (this.#asking || this.#ended) return;
     this.#asking = true;
+    this.#askNoMore();
     let waitMs = 0;
     try {
       const line = this.#estimate.isUseful ? await this.#line() : null;
@@ -222,7 +238,7 @@ export class StatusFollower {
     }
     if (!this.#live && !this.#ended) {
       // Never earlier than the response asked for, with a random part so that clients do not poll at the same moment.
-      this.#set('ask', Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)), () => this.#ask());
+      this.#askIn(Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)));
     }
   }
 
