@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { defaultStore, FirstStore, KeptAttempt, MemoryStore } from './attempt.js';
 
 const globals = globalThis as Record<string, unknown>;
@@ -59,6 +59,46 @@ test('an attempt outlives a store that fails in every call', async () => {
   await kept.end('the-key', false);
   expect(await kept.read()).toBeNull();
   expect(await kept.device()).toBe(await kept.device());
+});
+
+describe('A store that responds after 20 s', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+  const SLOW_MS = 20_000;
+  const mine = { key: 'my-key', qty: 1 };
+
+  /** Keeps `mine` on a page whose store is slow, and returns what is in the store in the end. */
+  async function keepOn(store: MemoryStore): Promise<unknown> {
+    const later = <Value>(work: () => Value) =>
+      new Promise<Value>((resolve) => setTimeout(() => resolve(work()), SLOW_MS));
+    const slow = {
+      getItem: (name: string) => later(() => store.getItem(name)),
+      setItem: (name: string, value: string) => later(() => store.setItem(name, value)),
+      removeItem: (name: string) => later(() => store.removeItem(name)),
+    };
+    const kept = new KeptAttempt(slow, 'lamp', 'ann');
+    const claimed = kept.claim(mine);
+    await jest.advanceTimersByTimeAsync(SLOW_MS / 2);
+    expect(await claimed).toEqual(mine);
+    await kept.keepTicket({ ...mine, ticket: 't1' });
+    await jest.advanceTimersByTimeAsync(5 * SLOW_MS);
+    expect(await kept.read()).toEqual({ ...mine, ticket: 't1' });
+    return new KeptAttempt(store, 'lamp', 'ann').read();
+  }
+
+  test('keeps the attempt that was in it, which may have a unit', async () => {
+    const store = new MemoryStore();
+    const earlier = await new KeptAttempt(store, 'lamp', 'ann').claim({ key: 'earlier-key', qty: 1 });
+    expect(await keepOn(store)).toEqual(earlier);
+  });
+
+  test('gets what was made meanwhile, if it was empty', async () => {
+    expect(await keepOn(new MemoryStore())).toEqual({ ...mine, ticket: 't1' });
+  });
 });
 
 test('an attempt that a store does not remove any more is forgotten here', async () => {

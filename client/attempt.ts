@@ -173,6 +173,8 @@ export class KeptAttempt {
   readonly #name: string;
   /** What the store did not take. */
   readonly #memory = new MemoryStore();
+  /** The names of items that the store has not returned in time. They may exist, so they are not overwritten. */
+  readonly #unread = new Set<string>();
 
   constructor(
     readonly store: KeyStore,
@@ -238,15 +240,32 @@ export class KeptAttempt {
   }
 
   async #get(name: string): Promise<string | null | undefined> {
+    const kept = this.#memory.getItem(name);
+    if (kept !== null) return kept;
+    const reading = (async () => this.store.getItem(name))();
     try {
-      return this.#memory.getItem(name) ?? (await inTime(this.store.getItem(name)));
-    } catch {
+      return await inTime(reading);
+    } catch (error) {
+      if (error !== TOO_LATE) return null;
+      this.#unread.add(name);
+      reading.then(
+        (found) => (found ? undefined : this.#alone(() => this.#store(name))),
+        () => this.#unread.delete(name),
+      );
       return null;
     }
   }
 
+  /** Stores what was made while the store did not respond. */
+  async #store(name: string): Promise<void> {
+    this.#unread.delete(name);
+    const made = this.#memory.getItem(name);
+    if (made !== null) await this.#put(name, made);
+  }
+
   /** A failure of the store must not end an attempt, or hide what the server responded. */
   async #put(name: string, value: string | null): Promise<void> {
+    if (this.#unread.has(name)) return this.#memory.setItem(name, value ?? 'null');
     try {
       await inTime(value === null ? this.store.removeItem(name) : this.store.setItem(name, value));
       this.#memory.removeItem(name);
@@ -270,12 +289,13 @@ export class KeptAttempt {
 }
 
 let lastTurn: Promise<unknown> = Promise.resolve();
+const TOO_LATE = Symbol('too late');
 
 /** Fails after a time: a store that does not respond must not keep a shopper from buying. */
 function inTime<Value>(work: Value | Promise<Value>): Promise<Value> {
   let timer: ReturnType<typeof setTimeout>;
   const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(reject, STORE_PATIENCE_MS);
+    timer = setTimeout(reject, STORE_PATIENCE_MS, TOO_LATE);
   });
   return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
 }

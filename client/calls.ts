@@ -38,6 +38,8 @@ export type Call = {
   path: string;
   headers?: Record<string, string>;
   body?: unknown;
+  /** Whether nothing but `headers` may prove who calls. */
+  anonymous?: boolean;
   /** Of `fetch`; none = the cache of the browser may respond. */
   cache?: 'no-cache';
   /** Whether the data of a response are those of this call. If not, another server has sent them. */
@@ -48,8 +50,8 @@ const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
 const PROBE_MS = 3_000;
 const MAX_RETRY_AFTER_MS = 60_000;
-/** Of another server, which knows nothing of the time to pay. */
-const MAX_FOREIGN_RETRY_AFTER_MS = 10_000;
+/** How many times longer a pause may be, so that clients that got the same response do not call at the same moment. */
+export const MAX_SPREAD = 1.2;
 const ERRORS = 'https://doorbuster.dev/errors/';
 
 /**
@@ -68,6 +70,11 @@ function retryAfterMs(headers: Headers): number | null {
  */
 export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
+}
+
+/** A pause with a random part. */
+export function spread(ms: number): number {
+  return ms * (1 + (MAX_SPREAD - 1) * Math.random());
 }
 
 /** Whether a body is a problem document of Doorbuster, with the status that it was sent with. */
@@ -95,13 +102,13 @@ export class Calls {
   constructor(readonly deps: CallDeps) {}
 
   /** One call. @throws Refusal */
-  async once({ method, path, headers = {}, body, cache, fits }: Call): Promise<Answer> {
+  async once({ method, path, headers = {}, body, anonymous, cache, fits }: Call): Promise<Answer> {
     const { deps } = this;
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(), deps.timeoutMs);
     try {
-      const authorization = await deps.authorization?.();
-      const handOver = await deps.handOver?.();
+      const authorization = anonymous ? null : await deps.authorization?.();
+      const handOver = anonymous ? null : await deps.handOver?.();
       const askedAtMs = performance.now();
       const response = await deps.fetch(deps.baseUrl + path, {
         method,
@@ -132,8 +139,7 @@ export class Calls {
         throw new Refusal(json.code, status, after, json);
       }
       // It was cut off, or another server sent it.
-      const soon = after && Math.min(after, MAX_FOREIGN_RETRY_AFTER_MS);
-      throw new Refusal('unreachable', 0, soon, { detail: `${status} of another server` });
+      throw new Refusal('unreachable', 0, after, { detail: `${status} of another server` });
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const blocked = await this.#blockedOrigin();
@@ -177,7 +183,7 @@ export class Calls {
         return await call();
       } catch (error) {
         if (!(error instanceof Refusal) || !error.passes) throw error;
-        const afterMs = Math.max(error.retryAfterMs ?? 0, backoffMs(tries));
+        const afterMs = Math.max(spread(error.retryAfterMs ?? 0), backoffMs(tries));
         if (this.stopped || performance.now() + afterMs > giveUpAt) throw error;
         onRetry({ code: error.code, after_ms: afterMs });
         await this.#sleep(afterMs, error.retryAfterMs ?? 0);

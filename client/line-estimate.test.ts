@@ -29,16 +29,16 @@ describe('The estimate of a place', () => {
 
   it('needs data from before the exact position', () => {
     const { estimate } = following(400, null);
-    expect([estimate.isUseful, estimate.at(line(5))]).toEqual([true, null]);
+    expect([estimate.isUseful(30_000), estimate.at(line(5))]).toEqual([true, null]);
     estimate.unchanged(line(1_000));
     expect(estimate.at(line(1_010))).toMatchObject({ position: 390 });
   });
 
   it('is of no use near the head, and none after its time', () => {
-    expect(new LineEstimate(() => 1).isUseful).toBe(true);
-    expect(following(10).estimate.isUseful).toBe(false);
+    expect(new LineEstimate(() => 60_000).isUseful(2_000)).toBe(true);
+    expect(following(10).estimate.isUseful(2_000)).toBe(false);
     const { estimate, clock } = following(11);
-    expect(estimate.isUseful).toBe(true);
+    expect(estimate.isUseful(2_000)).toBe(true);
     expect(estimate.at(line(1_000))).toMatchObject({ position: 11 });
     expect(estimate.at(line(1_001))).toBe(null);
     clock.ms = 60_000;
@@ -49,13 +49,22 @@ describe('The estimate of a place', () => {
     expect(estimate.at(line(1_000))).toBe(null);
   });
 
+  it('is not begun if it is over before the next look', () => {
+    const { estimate, clock } = following(400);
+    clock.ms = 59_000;
+    expect(estimate.isUseful(72_000)).toBe(true);
+    clock.ms = 60_000;
+    expect([59_999, 60_000].map((nextMs) => estimate.isUseful(nextMs))).toEqual([true, false]);
+    expect(following(400, null).estimate.isUseful(72_000)).toBe(false);
+  });
+
   it('ends with a new line, and where users have to be seen', () => {
     const { estimate } = following(400);
     expect(estimate.at(line(997))).toBe(null);
     expect(estimate.at(line(1_000, 0))).toBe(null);
     expect(estimate.at(line(1_000, 500, true))).toBe(null);
-    expect(estimate.isUseful).toBe(true);
+    expect(estimate.isUseful(2_000)).toBe(true);
     estimate.unchanged(line(1_000, 500, true));
-    expect(estimate.isUseful).toBe(false);
+    expect(estimate.isUseful(2_000)).toBe(false);
   });
 });

@@ -43,9 +43,18 @@ export class LineEstimate {
     if (before?.must_be_seen) this.#off = true;
   }
 
-  /** Whether the public data are of use, as an estimate or to begin one. */
-  get isUseful(): boolean {
-    return !this.#off && (this.#position === null || this.#position > NEAR_PLACES);
+  /**
+   * Whether the public data are of use: as an estimate, or to begin one that the next look can use.
+   * @param nextMs when the next look is due at the latest, from now
+   */
+  isUseful(nextMs: number): boolean {
+    const isFar = this.#position === null || this.#position > NEAR_PLACES;
+    return !this.#off && isFar && (!this.#isOld || nextMs < this.everyMs());
+  }
+
+  /** Whether the exact position has to be requested. */
+  get #isOld(): boolean {
+    return this.#servedBefore === null || this.now() - this.#exactAt >= this.everyMs();
   }
 
   /** The exact position has to be requested next. */
@@ -59,10 +68,9 @@ export class LineEstimate {
     waiting,
     must_be_seen,
   }: LineProgress): Pick<Standing, 'position' | 'queue_size' | 'estimated_wait_seconds'> | null {
-    const [exact, before] = [this.#position ?? 0, this.#servedBefore];
-    const isOld = before === null || this.now() - this.#exactAt >= this.everyMs();
+    const [exact, before] = [this.#position ?? 0, this.#servedBefore ?? 0];
     // An empty line has ended, or is a new one.
-    if (isOld || must_be_seen || waiting === 0 || served < before) return null;
+    if (this.#isOld || must_be_seen || waiting === 0 || served < before) return null;
     const position = exact - (served - before);
     if (position <= NEAR_PLACES) return null;
     const wait = this.#waitSeconds;

@@ -7,7 +7,8 @@ function saleWith(store: KeyStore, answers: (Response | null)[]) {
   const send = async (url: unknown, init: RequestInit = {}) => {
     if (String(url).includes('/token')) return Response.json({ data: TOKEN });
     if (String(url).includes('/queue-status')) return Response.json({ data: PAID });
-    sent.push({ key: new Headers(init.headers).get('Idempotency-Key'), qty: JSON.parse(String(init.body)).qty });
+    const { qty } = JSON.parse(String(init.body ?? '{}'));
+    sent.push({ key: new Headers(init.headers).get('Idempotency-Key'), qty });
     const answer = answers.shift();
     if (!answer) throw new TypeError('the response was lost');
     return answer;
@@ -144,6 +145,23 @@ test('a response of another service does not end a place or a unit', async () =>
   for (const call of [() => sale.leave(), () => sale.release(), () => sale.campaign()])
     expect(await codeOf(call())).toBe('unreachable');
   expect(sale.standing).toMatchObject({ status: 'queued' });
+});
+
+test.each([
+  ['leave', (sale: Sale) => sale.leave()],
+  ['release', (sale: Sale) => sale.release()],
+  ['subscribeToPush', (sale: Sale) => sale.subscribeToPush({ endpoint: 'e', keys: { p256dh: 'p', auth: 'a' } })],
+  ['unsubscribeFromPush', (sale: Sale) => sale.unsubscribeFromPush()],
+])('a ticket that `%s` finds not valid any more is lost, and the next attempt gets a new one', async (_, call) => {
+  const { sale, sent } = saleWith(new MemoryStore(), [unit(), refused(401, 'ticket_invalid'), unit()]);
+  const lost: unknown[] = [];
+  sale.on('lost', (code) => lost.push(code));
+  await sale.attempt();
+  expect(await codeOf(call(sale))).toBe('ticket_invalid');
+  expect([lost, sale.holdsTicket]).toEqual([['ticket_invalid'], false]);
+  await sale.attempt();
+  sale.stop();
+  expect([sale.holdsTicket, sent[2]?.key]).toEqual([true, sent[0]?.key]);
 });
 
 test('a store that never responds keeps nobody from buying', async () => {

@@ -153,8 +153,8 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Leaves the line. @throws Refusal */
   async leave(): Promise<void> {
-    const call = { method: 'DELETE', path: '/flash-sale/queue', fits: (data: Fields) => data.status === 'left' };
-    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
+    const fits = ({ status }: Fields) => status === 'left';
+    await this.#withTicket({ method: 'DELETE', path: '/flash-sale/queue', fits });
     this.#applyStatus({ status: 'left', position: null });
   }
 
@@ -162,8 +162,7 @@ export class Sale extends Emitter<SaleEvents> {
   async release(reason?: string): Promise<void> {
     const body = { reservation_id: this.standing?.reservation_id, ...(reason ? { reason } : {}) };
     const fits = ({ status }: Fields) => status === 'released' || status === 'expired';
-    const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body, fits };
-    const { data } = await this.#withRetry(() => call);
+    const { data } = await this.#withTicket({ method: 'POST', path: '/flash-sale/release', body, fits });
     this.#applyStatus({ status: data.status as Standing['status'] });
   }
 
@@ -177,14 +176,14 @@ export class Sale extends Emitter<SaleEvents> {
   async subscribeToPush(subscription: PushSubscriptionFields, language?: string): Promise<void> {
     const { endpoint, keys } = subscription;
     const body = { endpoint, keys, ...(language ? { language } : {}) };
-    const call = { method: 'POST', path: '/flash-sale/push', body, fits: (data: Fields) => data.subscribed === true };
-    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
+    const fits = ({ subscribed }: Fields) => subscribed === true;
+    await this.#withTicket({ method: 'POST', path: '/flash-sale/push', body, fits });
   }
 
   /** Ends the notifications about this place, in every browser. @throws Refusal */
   async unsubscribeFromPush(): Promise<void> {
-    const call = { method: 'DELETE', path: '/flash-sale/push', fits: (data: Fields) => data.subscribed === false };
-    await this.#withRetry(() => ({ ...call, headers: this.#ticket() }));
+    const fits = ({ subscribed }: Fields) => subscribed === false;
+    await this.#withTicket({ method: 'DELETE', path: '/flash-sale/push', fits });
   }
 
   /** Checks at once instead of waiting. Call it when the network or the screen is back. */
@@ -266,9 +265,10 @@ export class Sale extends Emitter<SaleEvents> {
     }
   }
 
-  #status(etag: string | null): Promise<Answer> {
+  #status(etag: string | null, ticketAlone = false): Promise<Answer> {
     return this.#calls.once({
       method: 'GET',
+      anonymous: ticketAlone,
       path: `/flash-sale/queue-status?${this.#query()}&user_id=${encodeURIComponent(this.options.userId)}`,
       headers: { ...this.#ticket(), ...(etag ? { 'If-None-Match': etag } : {}) },
       fits: isStanding,
@@ -284,6 +284,17 @@ export class Sale extends Emitter<SaleEvents> {
         this.emit('retry', retry);
       },
     );
+  }
+
+  /** A call by the holder of the ticket. If the ticket is not valid any more, the next attempt gets a new one. */
+  async #withTicket(call: Call): Promise<Answer> {
+    const headers = this.#ticket();
+    try {
+      return await this.#withRetry(() => ({ ...call, headers }));
+    } catch (error) {
+      if (headers['X-Ticket'] && error instanceof Refusal && error.code === 'ticket_invalid') this.#lose(error.code);
+      throw error;
+    }
   }
 
   #query(): string {
@@ -330,11 +341,12 @@ export class Sale extends Emitter<SaleEvents> {
         : this.options.WebSocket;
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
     this.#follower = new StatusFollower({
+      standing: this.standing,
       // A socket is opened only with a ticket.
       open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
       ticket: this.#pending?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,
-      ask: (etag) => this.#status(etag),
+      ask: (etag, ticketAlone) => this.#status(etag, ticketAlone),
       line: () => this.#calls.once({ method: 'GET', path: `/flash-sale/line?${this.#query()}`, fits: isLine }),
       // Users who leave the line are not in its data, so that a turn may come unseen: for a third of its time at most.
       estimateMs: () => Math.min(MAX_ESTIMATE_MS, ((this.#campaign?.view.hold_seconds || 90) * 1000) / 3),

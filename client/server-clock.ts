@@ -1,16 +1,32 @@
 /** Longer than a response is cached, plus the time that it may take. */
 const STALE_MS = 15_000;
 
+/** The clock of a device may gain so much against that of the server, ms per ms. */
+const DRIFT = 1e-4;
+/** `performance.now()` of some browsers stands still while the device sleeps. */
+const ASLEEP_MS = 2_000;
+
 /**
- * The clock of the server, by the times that its responses contain. A change of the device's clock does not change it.
+ * The clock of the server, by the times that its responses contain. If the clock of the device is set back, nothing
+ * changes. If it is set forward, the device counts as having slept, until the next response.
  */
 export class ServerClock {
   /** The server's time when `performance.now()` was 0. */
   #originMs: number | null = null;
+  /** `performance.now()` when it was learned, */
+  #learnedAt = 0;
+  /** and by how much `Date.now()` was ahead of that. */
+  #ahead = 0;
 
   /** The server's time in ms; before the first response, the time of this device. */
   now(): number {
-    return this.#originMs === null ? Date.now() : this.#originMs + performance.now();
+    return this.#originMs === null ? Date.now() : this.#originMs + performance.now() + this.#asleepMs;
+  }
+
+  /** How long the device has slept since the last response that was learned from. */
+  get #asleepMs(): number {
+    const ms = Date.now() - performance.now() - this.#ahead;
+    return ms > ASLEEP_MS ? ms : 0;
   }
 
   /**
@@ -27,13 +43,18 @@ export class ServerClock {
 
   /**
    * A response from a cache or over a slow network shows an earlier time than it is, so the furthest time is the best.
-   * If it is off by more, the furthest one was wrong.
+   * If it is off by more, the furthest one was wrong. It counts less with time, because clocks drift.
    * @param serverMs the time of the server
    * @param askedAtMs when it was requested, by `performance.now()`
    */
   learn(serverMs: number, askedAtMs: number): void {
-    const originMs = serverMs - (askedAtMs + performance.now()) / 2;
-    const before = this.#originMs;
-    if (before === null || originMs > before || before - originMs > STALE_MS) this.#originMs = originMs;
+    const nowMs = performance.now();
+    const originMs = serverMs - (askedAtMs + nowMs) / 2;
+    const before = this.#originMs === null ? null : this.#originMs - DRIFT * (nowMs - this.#learnedAt);
+    const isBetter = before === null || originMs > before || before - originMs > STALE_MS || this.#asleepMs > 0;
+    if (!isBetter) return;
+    this.#originMs = originMs;
+    this.#learnedAt = nowMs;
+    this.#ahead = Date.now() - nowMs;
   }
 }

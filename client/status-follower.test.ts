@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { StatusFollower } from './status-follower.js';
+import { Refusal } from './calls.js';
+import { NOWHERE, StatusFollower, type StatusFollowerDeps } from './status-follower.js';
 import type { SocketLike } from './types.js';
 
 beforeEach(() => {
@@ -12,12 +13,18 @@ afterEach(() => {
 type Frame = Record<string, unknown> & { type: string };
 const WELCOME: Frame = { type: 'welcome', status: 'queued', position: 2, queue_size: 3, poll_after_seconds: 2 };
 
-/** Follows a ticket over sockets whose frames the test sends. Polls find a user in place 3. @param pace of polls, s */
-function follow(pace = 2) {
+type Options = Partial<Pick<StatusFollowerDeps, 'open' | 'standing' | 'ask'>> & { pace?: number; position?: number };
+
+/**
+ * Follows a ticket over sockets whose frames the test sends. @param options of the polls: their pace in s, the place
+ * that they find (default: 3), or their response
+ */
+function follow({ pace = 2, position = 3, ask, ...deps }: Options = {}) {
   const sockets: SocketLike[] = [];
   const told: unknown[] = [];
-  let asked = 0;
+  let [asked, lines] = [0, 0];
   const follower = new StatusFollower({
+    standing: null,
     open: () => {
       const socket = { onopen: null, onmessage: null, onclose: null, onerror: null, send: () => {}, close: () => {} };
       sockets.push(socket);
@@ -25,17 +32,26 @@ function follow(pace = 2) {
     },
     ticket: 't1',
     pingMs: 25_000,
-    ask: async () => {
+    ask: async (...args) => {
       asked += 1;
-      return { status: 200, headers: new Headers(), data: { status: 'queued', position: 3, poll_after_seconds: pace } };
+      return (
+        ask?.(...args) ?? {
+          ...{ status: 200, headers: new Headers() },
+          data: { status: 'queued', position, poll_after_seconds: pace },
+        }
+      );
     },
-    line: () => Promise.reject(new Error('there is no line')),
+    line: async () => {
+      lines += 1;
+      return { status: 200, headers: new Headers(), data: { served: 100, waiting: 9_000, must_be_seen: false } };
+    },
     estimateMs: () => 60_000,
     onStanding: ({ status, position }) => told.push(position ?? status),
     onConnection: (connection) => told.push(connection),
     onHeard: () => {},
     onPause: () => {},
     onLost: (code) => told.push(`lost: ${code}`),
+    ...deps,
   });
   follower.start();
   const hear = (data: unknown) => sockets.at(-1)?.onmessage?.({ data } as never);
@@ -46,7 +62,7 @@ function follow(pace = 2) {
     hear(JSON.stringify({ seq, time: '2026-11-28T12:00:00.000Z', ...frame }));
   };
   const close = (code: number) => sockets.at(-1)?.onclose?.({ code } as never);
-  return { follower, hear, send, close, told, sockets, asked: () => asked };
+  return { follower, hear, send, close, told, sockets, asked: () => asked, lines: () => lines };
 }
 
 test.each([
@@ -101,9 +117,69 @@ test('close code 4401, which other services use too, is decided by a poll', asyn
   follower.stop();
 });
 
+test.each([
+  [401, 'unauthorized', ['lost: ticket_invalid']],
+  [401, 'ticket_invalid', ['lost: ticket_invalid']],
+  [503, 'temporarily_unavailable', []],
+  [0, 'unreachable', []],
+])('after close code 4401 the ticket alone is asked about: %s %s', async (status, code, lost) => {
+  const alone: boolean[] = [];
+  const { follower, send, close, told } = follow({
+    ask: async (_, ticketAlone) => {
+      alone.push(ticketAlone);
+      if (ticketAlone) throw new Refusal(code, status, null, {});
+      return { status: 200, headers: new Headers(), data: { status: 'queued', position: 3, poll_after_seconds: 2 } };
+    },
+  });
+  send(WELCOME);
+  close(4401);
+  await jest.advanceTimersByTimeAsync(8_000);
+  expect(alone.slice(0, 2)).toEqual(lost.length > 0 ? [true] : [true, false]);
+  expect(told.filter((text) => String(text).startsWith('lost'))).toEqual(lost);
+  follower.stop();
+});
+
+test('a foreign server may put a poll off by 10 s, and the service by a minute', async () => {
+  for (const [status, least, most] of [
+    [0, 17, 20],
+    [429, 3, 4],
+  ] as const) {
+    const { follower, asked } = follow({
+      ask: () => Promise.reject(new Refusal('rate_limited', status, 60_000, {})),
+    });
+    await jest.advanceTimersByTimeAsync(200_000);
+    expect(asked()).toBeGreaterThanOrEqual(least);
+    expect(asked()).toBeLessThanOrEqual(most);
+    follower.stop();
+  }
+});
+
+test.each([
+  // Every second look is an estimate.
+  [30, 20, 10],
+  // An estimate would not live until the next look.
+  [60, 0, 10],
+])('looks that come every %i s do not request data of the line in vain', async (pace, lines, exact) => {
+  const random = jest.spyOn(Math, 'random').mockReturnValue(0);
+  const standing = { ...NOWHERE, status: 'queued', position: 5_000, poll_after_seconds: pace } as const;
+  const followed = follow({ pace, position: 5_000, open: null, standing });
+  await jest.advanceTimersByTimeAsync(595_000);
+  expect([followed.lines(), followed.asked()]).toEqual([lines, exact]);
+  followed.follower.stop();
+  random.mockRestore();
+});
+
+test('a `welcome` may take 20 s', async () => {
+  const { follower, send, told } = follow();
+  await jest.advanceTimersByTimeAsync(20_000);
+  send(WELCOME);
+  expect(told.at(-2)).toBe('live');
+  follower.stop();
+});
+
 test('a socket that stays silent from the beginning is replaced', async () => {
   const { follower, sockets } = follow();
-  await jest.advanceTimersByTimeAsync(60_000);
+  await jest.advanceTimersByTimeAsync(120_000);
   expect(sockets.length).toBeGreaterThan(1);
   expect(sockets.length).toBeLessThan(6);
   follower.stop();
@@ -130,7 +206,7 @@ test.each([
 test('a socket that comes and goes does not put off the polls', async () => {
   // Each time after the longest pause.
   const random = jest.spyOn(Math, 'random').mockReturnValue(0.999);
-  const { follower, asked, close } = follow(20);
+  const { follower, asked, close } = follow({ pace: 20 });
   for (let at = 0; at < 200_000; at += 5_000) {
     close(1006);
     await jest.advanceTimersByTimeAsync(5_000);
@@ -143,7 +219,7 @@ test('a socket that comes and goes does not put off the polls', async () => {
 test.each([0.001, -5, 1e11])(
   'polls that should come every %s s keep a pace between a second and a minute',
   async (pace) => {
-    const { follower, asked } = follow(pace);
+    const { follower, asked } = follow({ pace });
     await jest.advanceTimersByTimeAsync(200_000);
     expect(asked()).toBeGreaterThan(2);
     expect(asked()).toBeLessThan(201);

@@ -1,5 +1,5 @@
 import { type Fields, isStanding } from './answers.js';
-import { type Answer, backoffMs, Refusal } from './calls.js';
+import { type Answer, backoffMs, MAX_SPREAD, Refusal, spread } from './calls.js';
 import { LineEstimate, type LineProgress } from './line-estimate.js';
 import type { Connection, SocketLike, Standing } from './types.js';
 
@@ -8,8 +8,12 @@ const PATIENCE_MS = 4_000;
 /** If no pong arrives within this time, the connection is dead, for example after sleep or a change of network. */
 const PONG_MS = 8_000;
 const MAX_RECONNECT_MS = 30_000;
-/** The server sends a frame every 6 s. After this silence, also from the beginning, the connection is dead. */
+/** The server sends a frame every 6 s. After this silence, the connection is dead. */
 const SILENCE_MS = 12_000;
+/** For a socket to open and to get its `welcome`, also over a slow network. */
+const WELCOME_MS = 30_000;
+/** Longest pause that the server in front of the service may ask for: it knows nothing of the time to pay. */
+const MAX_FOREIGN_PAUSE_MS = 10_000;
 /** A socket that lived for so long was no failure. */
 const LIVED_MS = 10_000;
 const MAX_PACE_SECONDS = 60;
@@ -29,11 +33,14 @@ export const NOWHERE: Standing = {
 export const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 export type StatusFollowerDeps = {
+  /** What is known already. */
+  standing: Standing | null;
   /** null = only poll. */
   open: (() => SocketLike) | null;
   ticket: string;
   pingMs: number;
-  ask: (etag: string | null) => Promise<Answer>;
+  /** Requests the standing. @param ticketAlone whether only the ticket may prove who asks */
+  ask: (etag: string | null, ticketAlone: boolean) => Promise<Answer>;
   /** Requests the public data of the line. */
   line: () => Promise<Answer>;
   /** How long the place may be estimated from them, ms. */
@@ -66,13 +73,20 @@ export class StatusFollower {
   #pace = 2;
   #etag: string | null = null;
   #asking = false;
+  /** Whether a socket was refused with the code for a ticket that is not valid, which other services use too. */
+  #inDoubt = false;
   /** When the next poll is due (`performance.now()`). */
   #askAt = Number.POSITIVE_INFINITY;
+  /** Until when a response asked for rest. */
+  #restUntil = 0;
   readonly #estimate: LineEstimate;
   readonly #timers: { [Name in TimerName]?: ReturnType<typeof setTimeout> } = {};
 
   constructor(readonly deps: StatusFollowerDeps) {
     this.#estimate = new LineEstimate(deps.estimateMs);
+    if (!deps.standing) return;
+    this.#estimate.exact(deps.standing, null);
+    this.#keepPace(deps.standing);
   }
 
   start(): void {
@@ -93,7 +107,7 @@ export class StatusFollower {
     this.#failures = 0;
     this.#estimate.expire();
     if (!this.#socket) this.#connect();
-    this.#ask();
+    this.#askIn(0);
   }
 
   #connect(): void {
@@ -107,7 +121,7 @@ export class StatusFollower {
     }
     this.#socket = socket;
     this.#seq = 0;
-    this.#set('silence', SILENCE_MS, () => this.#gone(null));
+    this.#set('silence', WELCOME_MS, () => this.#gone(null));
     // The ticket is sent in the first message, because URLs are written to logs.
     socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', ticket: this.deps.ticket, heartbeat: true }));
     socket.onmessage = ({ data }: { data: unknown }) => this.#hear(String(data));
@@ -185,7 +199,10 @@ export class StatusFollower {
     this.#drop();
     if (this.#ended) return;
     // 4401: the ticket is refused. Other services use this code too, so the next poll decides.
-    if (code === 4401) this.#estimate.expire();
+    if (code === 4401) {
+      this.#estimate.expire();
+      this.#inDoubt = true;
+    }
     // 4429: there are too many sockets of this ticket, in other tabs. Polling is enough.
     const isRefused = code === 4401 || code === 4429;
     const ms = isRefused ? MAX_RECONNECT_MS : Math.max(leastMs, backoffMs(this.#failures, MAX_RECONNECT_MS));
@@ -205,12 +222,16 @@ export class StatusFollower {
     this.deps.onLost(code);
   }
 
-  /** Polls after `ms`, or earlier if a poll is due then. A socket that comes and goes must not put it off. */
+  /**
+   * Polls after `ms`, or earlier if a poll is due then, because a socket that comes and goes must not put it off. Never
+   * earlier than the last response asked for.
+   */
   #askIn(ms: number): void {
-    const at = performance.now() + ms;
+    const now = performance.now();
+    const at = Math.max(now + ms, this.#restUntil);
     if (at >= this.#askAt) return;
     this.#askAt = at;
-    this.#set('ask', ms, () => this.#ask());
+    this.#set('ask', at - now, () => this.#ask());
   }
 
   #askNoMore(): void {
@@ -222,29 +243,31 @@ export class StatusFollower {
     if (this.#asking || this.#ended) return;
     this.#asking = true;
     this.#askNoMore();
-    let waitMs = 0;
+    // Without a ticket there is no socket, and so no doubt.
+    const inDoubt = this.#inDoubt;
+    this.#inDoubt = false;
     try {
-      const line = this.#estimate.isUseful ? await this.#line() : null;
+      const line = this.#estimate.isUseful(this.#pace * 1000 * MAX_SPREAD) ? await this.#line() : null;
       const fields = line && this.#estimate.at(line);
       if (fields) this.#show(fields);
-      else await this.#askExactly(line);
+      else await this.#askExactly(line, inDoubt);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!this.#live && !this.#ended && error.status === 0) this.deps.onConnection('offline');
+      if (inDoubt && error.status === 401) return this.#lose('ticket_invalid');
       if (error.isFinal) return this.#lose(error.code);
-      waitMs = error.retryAfterMs ?? 0;
+      const restMs = error.retryAfterMs ?? 0;
+      this.#restUntil =
+        performance.now() + spread(error.status === 0 ? Math.min(restMs, MAX_FOREIGN_PAUSE_MS) : restMs);
     } finally {
       this.#asking = false;
     }
-    if (!this.#live && !this.#ended) {
-      // Never earlier than the response asked for, with a random part so that clients do not poll at the same moment.
-      this.#askIn(Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)));
-    }
+    if (!this.#live && !this.#ended) this.#askIn(spread(this.#pace * 1000));
   }
 
   /** @param line its data from before this request */
-  async #askExactly(line: LineProgress | null): Promise<void> {
-    const { status, data, headers } = await this.deps.ask(this.#etag);
+  async #askExactly(line: LineProgress | null, ticketAlone: boolean): Promise<void> {
+    const { status, data, headers } = await this.deps.ask(this.#etag, ticketAlone);
     if (status === 200) this.#estimate.exact(data, line);
     else this.#estimate.unchanged(line);
     this.#etag = headers.get('ETag') ?? this.#etag;
@@ -252,7 +275,7 @@ export class StatusFollower {
     this.#show(status === 200 ? data : null);
   }
 
-  #keepPace({ poll_after_seconds }: Fields): void {
+  #keepPace({ poll_after_seconds }: { poll_after_seconds?: unknown }): void {
     this.#pace = Math.min(Math.max(Number(poll_after_seconds) || this.#pace, 1), MAX_PACE_SECONDS);
   }
 
