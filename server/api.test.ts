@@ -52,6 +52,26 @@ test('a draft whose response was lost is returned by the retry, and no campaign 
   await expect(shopOf('draft').campaigns.create(terms)).rejects.toMatchObject(refused);
 });
 
+/** The clock goes from 02:00 to 03:00. */
+const SKIP = {
+  time_zone: 'Europe/Berlin',
+  starts_at: '2031-03-30T01:00:00.000Z',
+  starts_at_local: '2031-03-30T03:00:00.000+02:00',
+};
+
+test.each([
+  ['more than the clock skips', '2031-03-30T01:30', SKIP],
+  [
+    'no skip',
+    '2031-03-30T03:30',
+    { ...SKIP, starts_at: '2031-03-30T02:00:00Z', starts_at_local: '2031-03-30T04:00:00.000+02:00' },
+  ],
+])('a campaign that starts later, by %s, is refused', async (_, sent, found) => {
+  const shop = shopWith([null, exists(), Response.json({ data: { ...created, ...found } })]);
+  const terms = { product_id: 'lamp', total_limit: 5, starts_at: sent };
+  await expect(shop.campaigns.create(terms)).rejects.toMatchObject({ code: 'campaign_exists' });
+});
+
 test.each([
   ['name', 'Lamp 01', 'Lamp 1'],
   ['code', '1/2/2031', '01/02/2031'],
@@ -81,6 +101,17 @@ test.each([
   ],
   // The day is included.
   ['ends_at', '2031-01-31', { ends_at: '2031-01-31T17:00:00.000Z', ends_at_local: '2031-02-01T00:00:00.000+07:00' }],
+  // The clock skips this time, and that day has no midnight.
+  ['starts_at', '2031-03-30T02:30', SKIP],
+  [
+    'starts_at',
+    '2031-09-07',
+    {
+      time_zone: 'America/Santiago',
+      starts_at: '2031-09-07T04:00:00.000Z',
+      starts_at_local: '2031-09-07T01:00:00.000-03:00',
+    },
+  ],
 ])('a campaign has %s as it was sent: %s', async (name, sent, found) => {
   const data = { ...created, ...found };
   const shop = shopWith([null, exists(), Response.json({ data })]);

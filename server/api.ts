@@ -335,8 +335,16 @@ function isAt(found: Campaign, name: 'starts_at' | 'ends_at', sent: unknown): bo
   if (/(?:Z|[+-]\d{2}:\d{2})$/.test(sent)) return Date.parse(String(found[name])) === Date.parse(sent);
   // Two readings of one clock are compared as if they were UTC. The last day is included, so the sale ends after it.
   const shown = Date.parse(`${String(found[`${name}_local`]).slice(0, '2031-01-01T00:00:00.000'.length)}Z`);
-  if (!DAY.test(sent)) return shown === Date.parse(`${sent}Z`);
-  return shown === Date.parse(sent) + (name === 'ends_at' ? DAY_MS : 0);
+  const asked = DAY.test(sent) ? Date.parse(sent) + (name === 'ends_at' ? DAY_MS : 0) : Date.parse(`${sent}Z`);
+  // A time that the clock skips means the moment of the skip.
+  return shown === asked || (shown > asked && shown - asked <= skippedMs(found, Date.parse(String(found[name]))));
+}
+
+/** By how much the clock of a campaign is set forward at a moment, ms. */
+function skippedMs({ time_zone }: Campaign, atMs: number): number {
+  const readingAt = (ms: number) =>
+    Date.parse(`${new Date(ms).toLocaleString('sv', { timeZone: String(time_zone) })}Z`);
+  return readingAt(atMs) - readingAt(atMs - 1_000) - 1_000;
 }
 
 /** Whether a value has what was sent. The service adds fields. */
