@@ -123,13 +123,13 @@ async function countMisplaced(
 ): Promise<number> {
   const table = new RedemptionsTable(database);
   let misplaced = 0;
-  let after: string | null = null;
+  let after: RedemptionRow | null = null;
   do {
     const page: RedemptionRow[] = await table.page(campaignId, PAGE, after);
     for (const { user_id, status } of page)
       if (status !== 'voided' && !isPseudonym(user_id as UserId) && regionOfUser(user_id, sellers) !== own)
         misplaced += 1;
-    after = page.length < PAGE ? null : (page.at(-1)?.redemption_id ?? null);
+    after = page.length < PAGE ? null : (page.at(-1) ?? null);
   } while (after !== null);
   return misplaced;
 }

@@ -165,6 +165,7 @@ export const REDEMPTIONS = `
     where code_no is not null and status not in ('reserved', 'redeemed') and not burned;
   create index redemptions_ended_by_user on redemptions_shared (campaign_id, user_id)
     where status not in ('reserved', 'redeemed') and not burned;
+  create index redemptions_by_promise on redemptions_shared (campaign_id, reserved_at, redemption_id);
   create unique index redemptions_once_by_campaign on redemptions_shared (campaign_id, redemption_id);
   comment on index redemptions_once_by_campaign is 'what the unique index of all partitions consists of';
   create unique index redemptions_one_per_allowance on redemptions_shared (campaign_id, user_id, slot)

@@ -23,6 +23,9 @@ export type RedemptionRow = {
   burned_qty: number;
 };
 
+/** What the order of promises is by. */
+export type PromiseAt = Pick<RedemptionRow, 'reserved_at' | 'redemption_id'>;
+
 export const REDEMPTION_COLUMNS = [
   'redemption_id',
   'user_id',
@@ -52,19 +55,21 @@ export class RedemptionsTable {
   constructor(readonly database: Database) {}
 
   /**
-   * A page of reservations in the order of their ids, which is that of the claims. Who waited has the id of the place.
-   * @param after the last id of the page before
+   * A page of reservations in the order in which their units were promised. The id alone has another order: a unit
+   * that was promised to a user who waited has the id of their place.
+   * @param after the last row of the page before
    */
   async page(
     campaignId: string,
     limit: number,
-    after: string | null,
+    after: PromiseAt | null,
     client: Queryable = this.database,
   ): Promise<RedemptionRow[]> {
     const { rows } = await client.query<RedemptionRow>(
       `select ${REDEMPTION_COLUMNS.join(', ')} from redemptions
-       where campaign_id = $1 and ($3::uuid is null or redemption_id > $3) order by redemption_id limit $2`,
-      [campaignId, limit, after],
+       where campaign_id = $1 and ($3::timestamptz is null or (reserved_at, redemption_id) > ($3, $4::uuid))
+       order by reserved_at, redemption_id limit $2`,
+      [campaignId, limit, after?.reserved_at ?? null, after?.redemption_id ?? null],
     );
     return rows;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectInPostgres, expectProblem, expectRows } from '../harness/checks.js';
-import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
+import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
 import { sharedService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -142,6 +142,33 @@ describe('redemptions', () => {
     expect(rows[1]).toMatchObject({ redeemed_at: null, released_at: time, reason: 'changed their mind' });
   });
 
+  test('that are promised between two pages come after the cursor, also those of users who waited', async () => {
+    const waiting_room = { enabled: true, presence_seconds: 1 };
+    const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room });
+    const [first, second, away, present] = gatherShoppers(service.url, product, 4) as [
+      Shopper,
+      Shopper,
+      Shopper,
+      Shopper,
+    ];
+    const held = await checkoutInTurn([first, second]);
+    await checkoutInTurn([away, present]);
+    const pollBy = (shopper: Shopper) => shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
+    await until('the first in line is absent', async () => (await pollBy(present)).data.position === 1);
+    await payments.release(String(held[0]?.data.reservation_id));
+    const usersOf = async (query: string) => {
+      const { body } = await get(product, query);
+      return { users: (body.data as Record<string, unknown>[]).map(({ user_id }) => user_id), next: body.next_cursor };
+    };
+    await until('the unit is promised', async () => (await usersOf('')).users.includes(present.user));
+    const { users, next } = await usersOf('?limit=3');
+    await pollBy(away);
+    await payments.release(String(held[1]?.data.reservation_id));
+    await until('the other unit is promised', async () => (await usersOf('')).users.includes(away.user));
+    expect(users).toEqual([first.user, second.user, present.user]);
+    expect(await usersOf(`?limit=3&cursor=${next}`)).toEqual({ users: [away.user], next: null });
+  });
+
   test('come as CSV, by query and by Accept, with every row of the campaign', async () => {
     const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 0 });
     const ids = (await checkoutInTurn(gatherShoppers(service.url, product, 3))).map(({ data }) =>
@@ -183,6 +210,8 @@ describe('redemptions', () => {
       '?limit=1&limit=2',
       '?cursor=1',
       '?cursor=%00',
+      '?cursor=99999999999999999-0198f1c8-0000-7000-8000-000000000000',
+      '?cursor=0198f1c8-0000-7000-8000-000000000000',
       '?format=xml',
     ]) {
       expectProblem(await get(product, query), 400, 'invalid_request');

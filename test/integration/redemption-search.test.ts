@@ -5,6 +5,7 @@ import { PersonHistory } from '../../api/support/person-history.js';
 import type { CampaignId, ReservationId } from '../../shared/domain/ids.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionFilter, RedemptionSearch, SCANNED_ROWS } from '../../shared/postgres/redemption-search.js';
+import { type RedemptionRow, RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { MOST_OF_ORDER, ReservationOrders } from '../../shared/postgres/reservation-orders.js';
 import { createTestDatabase } from '../harness/engines.js';
 
@@ -72,7 +73,7 @@ async function fill(client: pg.Client): Promise<void> {
     `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, payment_ref, code_no)
      select id, campaign_id, 'u' || i, case when i % 10 = 0 then 'basket-' || i || '-' || no else 'ord_' || replace(id::text, '-', '') end,
        1, 1, case i % 4 when 0 then 'reserved' when 1 then 'redeemed' when 2 then 'released' else 'expired' end,
-       now() - i * interval '1 second', case when i % 4 = 1 then 'pay-' || i || '-' || no end, case when i % 4 = 3 then i end
+       date_trunc('milliseconds', now()) - i * interval '1 second', case when i % 4 = 1 then 'pay-' || i || '-' || no end, case when i % 4 = 3 then i end
      from generate_series(1, $1::int) as i cross join campaigns cross join lateral (
        select (lpad(to_hex(1790000000000 - i), 12, '0') || '7' || lpad(to_hex(i % 4096), 3, '0') || '8000'
          || lpad(to_hex(i % 65536), 4, '0') || lpad(to_hex(no), 8, '0'))::uuid as id) made`,
@@ -121,6 +122,18 @@ test('each selective field is served by an index, over all campaigns', async () 
     expect([name, scans]).toEqual([name, []]);
     expect([name, rows <= 4 * count]).toEqual([name, true]);
   }
+});
+
+test('a page in the order of the promises reads no other rows', async () => {
+  const pages: RedemptionRow[][] = [];
+  const { scans, rows } = await readsOf(async (database) => {
+    for (let i = 0; i < 3; i += 1)
+      pages.push(
+        await new RedemptionsTable(database).page(campaigns[1] as CampaignId, 50, pages.at(-1)?.at(-1) ?? null),
+      );
+  });
+  expect([scans, rows]).toEqual([[], 150]);
+  expect(pages.flat().map(({ user_id }) => user_id)).toEqual(Array.from({ length: 150 }, (_, i) => `u${10_000 - i}`));
 });
 
 test('the reservations of an order are found by indexes', async () => {
