@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { projectRoot, serviceVersion } from '../../shared/config/project-root.js';
 
+type Locked = { integrity?: string; link?: boolean };
 const read = (path: string) => readFileSync(join(projectRoot(), path), 'utf8');
 const PACKAGES = ['.', 'client', 'server', 'loadtest', 'test/generators', 'docs-site'];
 const WITH_LOCK = PACKAGES.filter((folder) => folder !== 'client' && folder !== 'server');
@@ -34,4 +35,15 @@ test('the changelog has a section for it, below Unreleased, with a date', () => 
   const [first, second] = [...read('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, title]) => String(title));
   expect(first).toBe('Unreleased');
   expect(second).toMatch(new RegExp(`^${serviceVersion().replaceAll('.', '\\.')} · \\d{4}-\\d\\d-\\d\\d$`));
+});
+
+// Without the digest, `npm ci` takes what the registry sends. npm writes none for packages of other platforms than the
+// one where the lock was made.
+test('each package of a lock has its digest, on every platform', () => {
+  const without = WITH_LOCK.flatMap((folder) =>
+    Object.entries(JSON.parse(read(`${folder}/package-lock.json`)).packages as Record<string, Locked>)
+      .filter(([name, { integrity, link }]) => name !== '' && !integrity && !link)
+      .map(([name]) => `${folder}: ${name}`),
+  );
+  expect(without).toEqual([]);
 });
