@@ -61,43 +61,68 @@ test('an attempt outlives a store that fails in every call', async () => {
   expect(await kept.device()).toBe(await kept.device());
 });
 
-describe('A store that responds after 20 s', () => {
+const EARLIER = { key: 'earlier-key', qty: 1 };
+const SLOW = <Value>(work: () => Value): Promise<Value> =>
+  new Promise((resolve) => setTimeout(() => resolve(work()), 20_000));
+
+describe('A store that is slow at first', () => {
   beforeEach(() => {
     jest.useFakeTimers();
   });
   afterEach(() => {
     jest.useRealTimers();
   });
-  const SLOW_MS = 20_000;
   const mine = { key: 'my-key', qty: 1 };
 
-  /** Keeps `mine` on a page whose store is slow, and returns what is in the store in the end. */
-  async function keepOn(store: MemoryStore): Promise<unknown> {
-    const later = <Value>(work: () => Value) =>
-      new Promise<Value>((resolve) => setTimeout(() => resolve(work()), SLOW_MS));
+  const ended = Symbol('ended');
+
+  /**
+   * Keeps `mine` on a page whose store is slow at first, or fails, and returns what a reload finds in the end.
+   * @param then the ticket that it gets, or its end; null = neither
+   * @param first the first call of the store: it fails, or responds never or late
+   */
+  async function keepOn(store: MemoryStore, then: string | typeof ended | null, first = SLOW): Promise<unknown> {
+    let calls = 0;
+    const slowly = <Value>(work: () => Value): Promise<Value> => {
+      calls += 1;
+      return calls === 1 ? first(work) : Promise.resolve(work());
+    };
     const slow = {
-      getItem: (name: string) => later(() => store.getItem(name)),
-      setItem: (name: string, value: string) => later(() => store.setItem(name, value)),
-      removeItem: (name: string) => later(() => store.removeItem(name)),
+      getItem: (name: string) => slowly(() => store.getItem(name)),
+      setItem: (name: string, value: string) => slowly(() => store.setItem(name, value)),
+      removeItem: (name: string) => slowly(() => store.removeItem(name)),
     };
     const kept = new KeptAttempt(slow, 'lamp', 'ann');
     const claimed = kept.claim(mine);
-    await jest.advanceTimersByTimeAsync(SLOW_MS / 2);
+    await jest.advanceTimersByTimeAsync(10_000);
     expect(await claimed).toEqual(mine);
-    await kept.keepTicket({ ...mine, ticket: 't1' });
-    await jest.advanceTimersByTimeAsync(5 * SLOW_MS);
-    expect(await kept.read()).toEqual({ ...mine, ticket: 't1' });
+    if (then === ended) await kept.end(mine.key, false);
+    else if (then) await kept.keepTicket({ ...mine, ticket: then });
+    await jest.advanceTimersByTimeAsync(60_000);
     return new KeptAttempt(store, 'lamp', 'ann').read();
   }
 
-  test('keeps the attempt that was in it, which may have a unit', async () => {
+  /** A store with an attempt that may have a unit. */
+  function used(): MemoryStore {
     const store = new MemoryStore();
-    const earlier = await new KeptAttempt(store, 'lamp', 'ann').claim({ key: 'earlier-key', qty: 1 });
-    expect(await keepOn(store)).toEqual(earlier);
+    store.setItem('doorbuster|lamp|ann', JSON.stringify(EARLIER));
+    return store;
+  }
+
+  test('keeps the attempt that was in it, until another one has a unit or a place', async () => {
+    expect(await keepOn(used(), null)).toEqual(EARLIER);
+    expect(await keepOn(used(), ended)).toEqual(EARLIER);
+    expect(await keepOn(used(), 't1')).toEqual({ ...mine, ticket: 't1' });
   });
 
-  test('gets what was made meanwhile, if it was empty', async () => {
-    expect(await keepOn(new MemoryStore())).toEqual({ ...mine, ticket: 't1' });
+  test.each([
+    ['responds after 20 s', SLOW],
+    ['never responds to its first call', () => new Promise<never>(() => {})],
+    ['fails in its first call', () => Promise.reject(new Error('the store is locked'))],
+  ])('that %s gets what was made meanwhile, if it was empty', async (_, first) => {
+    expect(await keepOn(new MemoryStore(), 't1', first)).toEqual({ ...mine, ticket: 't1' });
+    expect(await keepOn(new MemoryStore(), null, first)).toEqual(mine);
+    expect(await keepOn(new MemoryStore(), ended, first)).toBeNull();
   });
 });
 

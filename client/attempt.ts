@@ -173,7 +173,7 @@ export class KeptAttempt {
   readonly #name: string;
   /** What the store did not take. */
   readonly #memory = new MemoryStore();
-  /** The names of items that the store has not returned in time. They may exist, so they are not overwritten. */
+  /** The names of items that could not be read, or not in time. They may exist, so they are not overwritten. */
   readonly #unread = new Set<string>();
 
   constructor(
@@ -242,30 +242,45 @@ export class KeptAttempt {
   async #get(name: string): Promise<string | null | undefined> {
     const kept = this.#memory.getItem(name);
     if (kept !== null) return kept;
-    const reading = (async () => this.store.getItem(name))();
     try {
-      return await inTime(reading);
-    } catch (error) {
-      if (error !== TOO_LATE) return null;
+      const found = await inTime(this.store.getItem(name));
+      this.#unread.delete(name);
+      return found;
+    } catch {
       this.#unread.add(name);
-      reading.then(
-        (found) => (found ? undefined : this.#alone(() => this.#store(name))),
-        () => this.#unread.delete(name),
-      );
       return null;
     }
   }
 
-  /** Stores what was made while the store did not respond. */
-  async #store(name: string): Promise<void> {
-    this.#unread.delete(name);
+  /** Waits, without the lock, until the store responds. */
+  async #settleLater(name: string): Promise<void> {
+    try {
+      await this.store.getItem(name);
+      await this.#alone(() => this.#settle(name));
+    } catch {
+      // The next change tries it again.
+    }
+  }
+
+  /** Stores what was made meanwhile, unless the store has an attempt that may have a unit, and this one has none. */
+  async #settle(name: string): Promise<void> {
+    const found = await inTime(this.store.getItem(name));
     const made = this.#memory.getItem(name);
-    if (made !== null) await this.#put(name, made);
+    if (made === null || !this.#unread.has(name)) return;
+    const isGone = made === 'null';
+    if (found && !isGone && !(JSON.parse(made) as Attempt).ticket) return;
+    this.#unread.delete(name);
+    if (isGone) this.#memory.removeItem(name);
+    else await this.#put(name, made);
   }
 
   /** A failure of the store must not end an attempt, or hide what the server responded. */
   async #put(name: string, value: string | null): Promise<void> {
-    if (this.#unread.has(name)) return this.#memory.setItem(name, value ?? 'null');
+    if (this.#unread.has(name)) {
+      this.#memory.setItem(name, value ?? 'null');
+      void this.#settleLater(name);
+      return;
+    }
     try {
       await inTime(value === null ? this.store.removeItem(name) : this.store.setItem(name, value));
       this.#memory.removeItem(name);
@@ -289,13 +304,12 @@ export class KeptAttempt {
 }
 
 let lastTurn: Promise<unknown> = Promise.resolve();
-const TOO_LATE = Symbol('too late');
 
 /** Fails after a time: a store that does not respond must not keep a shopper from buying. */
 function inTime<Value>(work: Value | Promise<Value>): Promise<Value> {
   let timer: ReturnType<typeof setTimeout>;
   const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(reject, STORE_PATIENCE_MS, TOO_LATE);
+    timer = setTimeout(reject, STORE_PATIENCE_MS);
   });
   return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
 }

@@ -50,8 +50,6 @@ const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
 const PROBE_MS = 3_000;
 const MAX_RETRY_AFTER_MS = 60_000;
-/** How many times longer a pause may be, so that clients that got the same response do not call at the same moment. */
-export const MAX_SPREAD = 1.2;
 const ERRORS = 'https://doorbuster.dev/errors/';
 
 /**
@@ -72,9 +70,9 @@ export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
 }
 
-/** A pause with a random part. */
+/** A pause that is up to a fifth longer, so that clients that got the same response do not call at the same moment. */
 export function spread(ms: number): number {
-  return ms * (1 + (MAX_SPREAD - 1) * Math.random());
+  return ms * (1 + Math.random() / 5);
 }
 
 /** Whether a body is a problem document of Doorbuster, with the status that it was sent with. */

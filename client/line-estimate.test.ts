@@ -58,6 +58,13 @@ describe('The estimate of a place', () => {
     expect(following(400, null).estimate.isUseful(72_000)).toBe(false);
   });
 
+  it('counts the time until the data were requested, not until they came', () => {
+    const { estimate, clock } = following(400);
+    clock.ms = 70_000;
+    expect(estimate.at(line(1_000), 59_999)).toMatchObject({ position: 400 });
+    expect(estimate.at(line(1_000), 60_000)).toBe(null);
+  });
+
   it('ends with a new line, and where users have to be seen', () => {
     const { estimate } = following(400);
     expect(estimate.at(line(997))).toBe(null);

@@ -45,16 +45,16 @@ export class LineEstimate {
 
   /**
    * Whether the public data are of use: as an estimate, or to begin one that the next look can use.
-   * @param nextMs when the next look is due at the latest, from now
+   * @param nextMs when the next look is due, from now
    */
   isUseful(nextMs: number): boolean {
     const isFar = this.#position === null || this.#position > NEAR_PLACES;
-    return !this.#off && isFar && (!this.#isOld || nextMs < this.everyMs());
+    return !this.#off && isFar && (!this.#isOld(this.now()) || nextMs < this.everyMs());
   }
 
-  /** Whether the exact position has to be requested. */
-  get #isOld(): boolean {
-    return this.#servedBefore === null || this.now() - this.#exactAt >= this.everyMs();
+  /** Whether a look that began at `ms` has to request the exact position. */
+  #isOld(ms: number): boolean {
+    return this.#servedBefore === null || ms - this.#exactAt >= this.everyMs();
   }
 
   /** The exact position has to be requested next. */
@@ -62,15 +62,14 @@ export class LineEstimate {
     this.#exactAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Returns the estimate; null = the exact position has to be requested. */
-  at({
-    served,
-    waiting,
-    must_be_seen,
-  }: LineProgress): Pick<Standing, 'position' | 'queue_size' | 'estimated_wait_seconds'> | null {
+  /** Returns the estimate; null = the exact position has to be requested. @param askedAt when the data were requested */
+  at(
+    { served, waiting, must_be_seen }: LineProgress,
+    askedAt = this.now(),
+  ): Pick<Standing, 'position' | 'queue_size' | 'estimated_wait_seconds'> | null {
     const [exact, before] = [this.#position ?? 0, this.#servedBefore ?? 0];
     // An empty line has ended, or is a new one.
-    if (this.#isOld || must_be_seen || waiting === 0 || served < before) return null;
+    if (this.#isOld(askedAt) || must_be_seen || waiting === 0 || served < before) return null;
     const position = exact - (served - before);
     if (position <= NEAR_PLACES) return null;
     const wait = this.#waitSeconds;

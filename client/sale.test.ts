@@ -164,6 +164,35 @@ test.each([
   expect([sale.holdsTicket, sent[2]?.key]).toEqual([true, sent[0]?.key]);
 });
 
+test('a late refusal of an old ticket does not end a newer one', async () => {
+  const tickets: unknown[] = [];
+  let renew = async () => {};
+  const send = async (url: unknown, init: RequestInit = {}) => {
+    if (String(url).includes('/token')) return Response.json({ data: TOKEN });
+    if (String(url).includes('/queue-status'))
+      return Response.json({ data: { ...PAID, status: 'queued', position: 3 } });
+    if (String(url).includes('/checkout')) return Response.json({ data: { ...UNIT, ticket: `t${++made}` } });
+    tickets.push(new Headers(init.headers).get('X-Ticket'));
+    await renew();
+    return refused(401, 'ticket_invalid');
+  };
+  let made = 0;
+  const sale = new Sale({
+    ...{ productId: 'lamp', userId: 'ann', deviceId: 'phone', WebSocket: null, store: new MemoryStore() },
+    fetch: send as typeof fetch,
+  });
+  await sale.attempt();
+  // Another call has found the ticket lost, and the shopper has pressed again.
+  renew = async () => {
+    renew = async () => {};
+    await codeOf(sale.leave());
+    await sale.attempt();
+  };
+  expect(await codeOf(sale.leave())).toBe('ticket_invalid');
+  expect([tickets, sale.transfer?.ticket]).toEqual([['t1', 't1'], 't2']);
+  sale.stop();
+});
+
 test('a store that never responds keeps nobody from buying', async () => {
   const never = () => new Promise<null>(() => {});
   const { sale } = saleWith({ getItem: never, setItem: never, removeItem: never }, [unit()]);

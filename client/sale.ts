@@ -24,6 +24,8 @@ export type * from './types.js';
 
 /** A position by the public data of the line is requested exactly after this time at the latest. */
 const MAX_ESTIMATE_MS = 60_000;
+/** Assumed until the campaign is known. */
+const SHORT_HOLD_SECONDS = 30;
 
 /**
  * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
@@ -129,13 +131,15 @@ export class Sale extends Emitter<SaleEvents> {
     if (!this.#pending) return null;
     // Without a ticket, the response to the checkout was never read. The same key returns it.
     if (!this.#pending.ticket) return this.#pending.ended ? null : this.attempt(this.#pending.qty);
+    let restMs = 0;
     try {
       this.#applyStatus((await this.#status(null)).data);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (error.isFinal) return this.#lose(error.code);
+      restMs = error.retryAfterMs ?? 0;
     }
-    this.#follow();
+    this.#follow(restMs);
     return this.standing;
   }
 
@@ -288,11 +292,16 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** A call by the holder of the ticket. If the ticket is not valid any more, the next attempt gets a new one. */
   async #withTicket(call: Call): Promise<Answer> {
-    const headers = this.#ticket();
+    let sent: string | undefined;
     try {
-      return await this.#withRetry(() => ({ ...call, headers }));
+      return await this.#withRetry(() => {
+        sent = this.#pending?.ticket;
+        return { ...call, headers: this.#ticket() };
+      });
     } catch (error) {
-      if (headers['X-Ticket'] && error instanceof Refusal && error.code === 'ticket_invalid') this.#lose(error.code);
+      const isRefused = error instanceof Refusal && error.code === 'ticket_invalid';
+      // There may be a newer one.
+      if (isRefused && sent && sent === this.#pending?.ticket) this.#lose(error.code);
       throw error;
     }
   }
@@ -332,7 +341,8 @@ export class Sale extends Emitter<SaleEvents> {
     this.emit('pay', now as PayableStanding, before);
   }
 
-  #follow(): void {
+  /** @param restMs how long the service has asked for rest */
+  #follow(restMs = 0): void {
     this.#unfollow();
     if (this.#calls.stopped || (this.standing && !FOLLOWED.includes(this.standing.status))) return;
     const Socket =
@@ -342,6 +352,7 @@ export class Sale extends Emitter<SaleEvents> {
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
     this.#follower = new StatusFollower({
       standing: this.standing,
+      restMs,
       // A socket is opened only with a ticket.
       open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
       ticket: this.#pending?.ticket ?? '',
@@ -349,11 +360,12 @@ export class Sale extends Emitter<SaleEvents> {
       ask: (etag, ticketAlone) => this.#status(etag, ticketAlone),
       line: () => this.#calls.once({ method: 'GET', path: `/flash-sale/line?${this.#query()}`, fits: isLine }),
       // Users who leave the line are not in its data, so that a turn may come unseen: for a third of its time at most.
-      estimateMs: () => Math.min(MAX_ESTIMATE_MS, ((this.#campaign?.view.hold_seconds || 90) * 1000) / 3),
+      estimateMs: () =>
+        Math.min(MAX_ESTIMATE_MS, ((this.#campaign?.view.hold_seconds || SHORT_HOLD_SECONDS) * 1000) / 3),
       onStanding: (fields) => this.#applyStatus(fields),
       onHeard: (timeMs) => {
         this.heardAtMs = Date.now();
-        if (timeMs !== null) this.#clock.learn(timeMs, performance.now());
+        if (timeMs !== null) this.#clock.hear(timeMs);
       },
       onPause: (event) => this.emit(event),
       onConnection: (connection) => {

@@ -66,6 +66,16 @@ test('a device that slept shows the time, and the next response is believed', ()
   expect(clock.now()).toBe(SERVER + 601 * SECOND);
 });
 
+test('a frame that waited while the device slept does not set the clock back', () => {
+  const clock = new ServerClock();
+  clock.hear(SERVER);
+  pass(1 * SECOND, 3_600 * SECOND);
+  clock.hear(SERVER + 1 * SECOND);
+  expect(clock.now()).toBe(SERVER + 3_601 * SECOND);
+  clock.hear(SERVER + 3_602 * SECOND);
+  expect(clock.now()).toBe(SERVER + 3_602 * SECOND);
+});
+
 test('a device whose clock runs too fast is not ahead of the server', () => {
   const clock = new ServerClock();
   clock.learn(SERVER, ASKED);

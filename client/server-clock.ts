@@ -41,6 +41,11 @@ export class ServerClock {
     if (times.length > 0) this.learn(Math.max(...times), askedAtMs);
   }
 
+  /** Learns from a frame. It may have waited for a device that slept, so it never sets the clock back. */
+  hear(serverMs: number): void {
+    if (this.#originMs === null || serverMs > this.now()) this.learn(serverMs, performance.now());
+  }
+
   /**
    * A response from a cache or over a slow network shows an earlier time than it is, so the furthest time is the best.
    * If it is off by more, the furthest one was wrong. It counts less with time, because clocks drift.

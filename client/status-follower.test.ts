@@ -13,7 +13,10 @@ afterEach(() => {
 type Frame = Record<string, unknown> & { type: string };
 const WELCOME: Frame = { type: 'welcome', status: 'queued', position: 2, queue_size: 3, poll_after_seconds: 2 };
 
-type Options = Partial<Pick<StatusFollowerDeps, 'open' | 'standing' | 'ask'>> & { pace?: number; position?: number };
+type Options = Partial<Pick<StatusFollowerDeps, 'open' | 'standing' | 'restMs' | 'ask' | 'line'>> & {
+  pace?: number;
+  position?: number;
+};
 
 /**
  * Follows a ticket over sockets whose frames the test sends. @param options of the polls: their pace in s, the place
@@ -25,6 +28,7 @@ function follow({ pace = 2, position = 3, ask, ...deps }: Options = {}) {
   let [asked, lines] = [0, 0];
   const follower = new StatusFollower({
     standing: null,
+    restMs: 0,
     open: () => {
       const socket = { onopen: null, onmessage: null, onclose: null, onerror: null, send: () => {}, close: () => {} };
       sockets.push(socket);
@@ -136,6 +140,114 @@ test.each([
   await jest.advanceTimersByTimeAsync(8_000);
   expect(alone.slice(0, 2)).toEqual(lost.length > 0 ? [true] : [true, false]);
   expect(told.filter((text) => String(text).startsWith('lost'))).toEqual(lost);
+  follower.stop();
+});
+
+test('a doubt about the ticket that comes during a poll is decided by the next one, also where estimates would do', async () => {
+  const alone: boolean[] = [];
+  const { follower, close, lines } = follow({
+    ask: async (_, ticketAlone) => {
+      alone.push(ticketAlone);
+      if (alone.length === 1) close(4401);
+      return { status: 200, headers: new Headers(), data: { status: 'queued', position: 900, poll_after_seconds: 2 } };
+    },
+  });
+  await jest.advanceTimersByTimeAsync(10_000);
+  expect(alone.slice(0, 2)).toEqual([false, true]);
+  expect(lines()).toBeGreaterThan(1);
+  follower.stop();
+});
+
+test('what a poll brings after the end of its follower does not end the next one', async () => {
+  let refuse = (_: Refusal) => {};
+  const { follower, told } = follow({
+    open: null,
+    ask: () =>
+      new Promise((_, reject) => {
+        refuse = reject;
+      }),
+  });
+  await jest.advanceTimersByTimeAsync(10);
+  follower.stop();
+  refuse(new Refusal('ticket_invalid', 401, null, {}));
+  await jest.advanceTimersByTimeAsync(10);
+  expect(told).toEqual([]);
+});
+
+test.each([
+  ['the network comes back', (f: ReturnType<typeof follow>) => f.follower.wake()],
+  ['a socket dies', (f: ReturnType<typeof follow>) => f.close(1006)],
+])('polls go on, and not before `Retry-After`, if %s during one', async (_, event) => {
+  let passes = 0;
+  const followed = follow({
+    ask: async () => {
+      passes += 1;
+      event(followed);
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      if (passes < 3) return { status: 200, headers: new Headers(), data: { status: 'queued', position: 3 } };
+      throw new Refusal('rate_limited', 429, 30_000, {});
+    },
+  });
+  await jest.advanceTimersByTimeAsync(20_000);
+  expect(passes).toBe(3);
+  await jest.advanceTimersByTimeAsync(100_000);
+  expect(passes).toBeGreaterThanOrEqual(5);
+  expect(passes).toBeLessThanOrEqual(7);
+  followed.follower.stop();
+});
+
+test('waking up a live socket a thousand times sends one ping', async () => {
+  const { follower, send, sockets } = follow();
+  const sent: unknown[] = [];
+  send(WELCOME);
+  Object.assign(sockets[0] as SocketLike, { send: (text: unknown) => sent.push(text) });
+  for (let i = 0; i < 1_000; i += 1) follower.wake();
+  expect(sent).toHaveLength(1);
+  send({ type: 'pong' });
+  follower.wake();
+  expect(sent).toHaveLength(2);
+  follower.stop();
+});
+
+test('an exact place corrects an estimate, also if it is the same as before', async () => {
+  const etags: unknown[] = [];
+  const { follower } = follow({
+    open: null,
+    ask: async (etag) => {
+      etags.push(etag);
+      const data = { status: 'queued', position: 900, poll_after_seconds: 25 };
+      return { status: 200, headers: new Headers({ ETag: '"1"' }), data };
+    },
+  });
+  await jest.advanceTimersByTimeAsync(120_000);
+  expect(etags.slice(0, 2)).toEqual([null, null]);
+  follower.stop();
+});
+
+test('data of the line that cannot be had are requested once a minute', async () => {
+  let lines = 0;
+  const { follower, asked } = follow({
+    open: null,
+    position: 900,
+    pace: 5,
+    line: async () => {
+      lines += 1;
+      throw new Error('there are none');
+    },
+  });
+  await jest.advanceTimersByTimeAsync(590_000);
+  expect(asked()).toBeGreaterThan(90);
+  expect(lines).toBeGreaterThan(8);
+  expect(lines).toBeLessThan(12);
+  follower.stop();
+});
+
+test('the service may ask for rest before the first poll', async () => {
+  const { follower, asked } = follow({ open: null, restMs: 30_000 });
+  await jest.advanceTimersByTimeAsync(29_000);
+  expect(asked()).toBe(0);
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(asked()).toBe(1);
   follower.stop();
 });
 

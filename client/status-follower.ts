@@ -1,5 +1,5 @@
 import { type Fields, isStanding } from './answers.js';
-import { type Answer, backoffMs, MAX_SPREAD, Refusal, spread } from './calls.js';
+import { type Answer, backoffMs, Refusal, spread } from './calls.js';
 import { LineEstimate, type LineProgress } from './line-estimate.js';
 import type { Connection, SocketLike, Standing } from './types.js';
 
@@ -17,6 +17,8 @@ const MAX_FOREIGN_PAUSE_MS = 10_000;
 /** A socket that lived for so long was no failure. */
 const LIVED_MS = 10_000;
 const MAX_PACE_SECONDS = 60;
+/** How long the data of the line are not requested after they could not be had. */
+const LINE_REST_MS = 60_000;
 
 /** A shopper without a place or unit. */
 export const NOWHERE: Standing = {
@@ -35,6 +37,8 @@ export const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 export type StatusFollowerDeps = {
   /** What is known already. */
   standing: Standing | null;
+  /** How long the service has asked for rest, ms. */
+  restMs: number;
   /** null = only poll. */
   open: (() => SocketLike) | null;
   ticket: string;
@@ -73,6 +77,10 @@ export class StatusFollower {
   #pace = 2;
   #etag: string | null = null;
   #asking = false;
+  /** Until when the data of the line are not requested. */
+  #lineRestUntil = 0;
+  /** Whether a ping has no pong yet. */
+  #pinged = false;
   /** Whether a socket was refused with the code for a ticket that is not valid, which other services use too. */
   #inDoubt = false;
   /** When the next poll is due (`performance.now()`). */
@@ -84,6 +92,7 @@ export class StatusFollower {
 
   constructor(readonly deps: StatusFollowerDeps) {
     this.#estimate = new LineEstimate(deps.estimateMs);
+    this.#restUntil = performance.now() + deps.restMs;
     if (!deps.standing) return;
     this.#estimate.exact(deps.standing, null);
     this.#keepPace(deps.standing);
@@ -103,7 +112,7 @@ export class StatusFollower {
   /** Checks at once, because something may have changed, for example the network. */
   wake(): void {
     if (this.#ended) return;
-    if (this.#live) return this.#ping(2_000);
+    if (this.#live) return this.#pinged ? undefined : this.#ping(2_000);
     this.#failures = 0;
     this.#estimate.expire();
     if (!this.#socket) this.#connect();
@@ -137,6 +146,7 @@ export class StatusFollower {
     const { type, seq, time, ...fields } = frame;
     this.#seq = seq;
     this.#heardAt = performance.now();
+    this.#pinged = false;
     clearTimeout(this.#timers.pong);
     this.deps.onHeard(Date.parse(time));
     this.#set('silence', SILENCE_MS, () => this.#gone(null));
@@ -173,6 +183,7 @@ export class StatusFollower {
 
   #ping(answerMs: number): void {
     const since = performance.now();
+    this.#pinged = true;
     this.#socket?.send('{"type":"ping"}');
     this.#set('ping', this.deps.pingMs, () => this.#ping(PONG_MS));
     this.#set('pong', answerMs, () => {
@@ -184,7 +195,7 @@ export class StatusFollower {
   #drop(): void {
     const socket = this.#socket;
     this.#socket = null;
-    this.#live = false;
+    this.#live = this.#pinged = false;
     clearTimeout(this.#timers.silence);
     clearTimeout(this.#timers.ping);
     clearTimeout(this.#timers.pong);
@@ -199,10 +210,7 @@ export class StatusFollower {
     this.#drop();
     if (this.#ended) return;
     // 4401: the ticket is refused. Other services use this code too, so the next poll decides.
-    if (code === 4401) {
-      this.#estimate.expire();
-      this.#inDoubt = true;
-    }
+    if (code === 4401) this.#inDoubt = true;
     // 4429: there are too many sockets of this ticket, in other tabs. Polling is enough.
     const isRefused = code === 4401 || code === 4429;
     const ms = isRefused ? MAX_RECONNECT_MS : Math.max(leastMs, backoffMs(this.#failures, MAX_RECONNECT_MS));
@@ -218,6 +226,8 @@ export class StatusFollower {
   }
 
   #lose(code: string): void {
+    // A response may come after the end, when there is another ticket.
+    if (this.#ended) return;
     this.stop();
     this.deps.onLost(code);
   }
@@ -243,14 +253,19 @@ export class StatusFollower {
     if (this.#asking || this.#ended) return;
     this.#asking = true;
     this.#askNoMore();
-    // Without a ticket there is no socket, and so no doubt.
     const inDoubt = this.#inDoubt;
     this.#inDoubt = false;
+    const askedAt = performance.now();
+    const share = spread(1);
+    const isUseful = !inDoubt && askedAt >= this.#lineRestUntil && this.#estimate.isUseful(this.#pace * 1000 * share);
     try {
-      const line = this.#estimate.isUseful(this.#pace * 1000 * MAX_SPREAD) ? await this.#line() : null;
-      const fields = line && this.#estimate.at(line);
-      if (fields) this.#show(fields);
-      else await this.#askExactly(line, inDoubt);
+      const line = isUseful ? await this.#line() : null;
+      const fields = line && this.#estimate.at(line, askedAt);
+      if (fields) {
+        // The next exact response must correct it, also if it is the same as before.
+        this.#etag = null;
+        this.#show(fields);
+      } else await this.#askExactly(line, inDoubt);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!this.#live && !this.#ended && error.status === 0) this.deps.onConnection('offline');
@@ -261,8 +276,10 @@ export class StatusFollower {
         performance.now() + spread(error.status === 0 ? Math.min(restMs, MAX_FOREIGN_PAUSE_MS) : restMs);
     } finally {
       this.#asking = false;
+      // Another poll that became due meanwhile does not count.
+      this.#askNoMore();
     }
-    if (!this.#live && !this.#ended) this.#askIn(spread(this.#pace * 1000));
+    if (!this.#live && !this.#ended) this.#askIn(this.#pace * 1000 * share);
   }
 
   /** @param line its data from before this request */
@@ -291,7 +308,10 @@ export class StatusFollower {
   #line(): Promise<LineProgress | null> {
     return this.deps.line().then(
       ({ data }) => data as LineProgress,
-      () => null,
+      () => {
+        this.#lineRestUntil = performance.now() + LINE_REST_MS;
+        return null;
+      },
     );
   }
 

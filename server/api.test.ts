@@ -62,6 +62,12 @@ const SKIP = {
 test.each([
   ['more than the clock skips', '2031-03-30T01:30', SKIP],
   [
+    'half a second after a skip',
+    '2031-03-30T02:30',
+    { ...SKIP, starts_at: '2031-03-30T01:00:00.500Z', starts_at_local: '2031-03-30T03:00:00.500+02:00' },
+  ],
+  ['a time zone that is not known', '2031-03-30T02:30', { ...SKIP, time_zone: 'Moon/Base' }],
+  [
     'no skip',
     '2031-03-30T03:30',
     { ...SKIP, starts_at: '2031-03-30T02:00:00Z', starts_at_local: '2031-03-30T04:00:00.000+02:00' },

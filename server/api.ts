@@ -340,11 +340,17 @@ function isAt(found: Campaign, name: 'starts_at' | 'ends_at', sent: unknown): bo
   return shown === asked || (shown > asked && shown - asked <= skippedMs(found, Date.parse(String(found[name]))));
 }
 
-/** By how much the clock of a campaign is set forward at a moment, ms. */
+/** By how much the clock of a campaign is set forward at a moment, ms; 0 = not, or the time zone is not known here. */
 function skippedMs({ time_zone }: Campaign, atMs: number): number {
+  // Clocks are set at whole seconds.
+  if (atMs % 1_000 !== 0) return 0;
   const readingAt = (ms: number) =>
     Date.parse(`${new Date(ms).toLocaleString('sv', { timeZone: String(time_zone) })}Z`);
-  return readingAt(atMs) - readingAt(atMs - 1_000) - 1_000;
+  try {
+    return readingAt(atMs) - readingAt(atMs - 1_000) - 1_000;
+  } catch {
+    return 0;
+  }
 }
 
 /** Whether a value has what was sent. The service adds fields. */

@@ -760,7 +760,7 @@ describe('a call that a browser blocks', () => {
   });
 });
 
-test('a browser loads less than 9.9 KB of the client, compressed', () => {
+test('a browser loads less than 10.1 KB of the client, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types. A page of the shop's own does without element.js and countdown.js.
   const scripts = readdirSync(folder).filter(
@@ -780,5 +780,5 @@ test('a browser loads less than 9.9 KB of the client, compressed', () => {
     'status-follower.js',
   ]);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(9_900);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(10_100);
 });
