@@ -62,7 +62,10 @@ export class LineEstimate {
     this.#exactAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Returns the estimate; null = the exact position has to be requested. @param askedAt when the data were requested */
+  /**
+   * Returns the estimate; null = the exact position has to be requested.
+   * @param askedAt when the data were requested
+   */
   at(
     { served, waiting, must_be_seen }: LineProgress,
     askedAt = this.now(),
