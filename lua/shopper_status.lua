@@ -6,7 +6,8 @@
 --   place             reservation id of a unit or place; "" or a unit of another user = the user's last place or unit.
 --                     For an ended place of a user who waits again, the status is left
 -- REPLY
---   standings waiting presence_ms durable pace standing...    one for each user in their order
+--   standings part waiting presence_ms durable pace standing...    one for each user in their order
+--       part: "bucket" = the campaign is divided, and this is one bucket; "" = it is not
 --       presence_ms 0 = presence does not matter; durable 0|1: whether responses wait for Postgres
 --       pace: ms between two promotions, "" = unknown, or none of these users waits
 --       standing is one of
@@ -70,4 +71,5 @@ for i, user in ipairs(each_user) do
   local ok, standing = pcall(standing_of, user, each_place[i], people[i])
   standings[i] = ok and standing or 'failed|' .. tostring(standing)
 end
-return { 'standings', tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0', pace, unpack(standings) }
+return { 'standings', c.bucket and 'bucket' or '', tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0',
+  pace, unpack(standings) }

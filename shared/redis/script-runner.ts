@@ -19,8 +19,8 @@ export class ScriptRunner {
     readonly luaFolder: string,
     /** Refuses calls while Redis is not verified; null = no check, for workers that fill Redis. */
     readonly gate: RedisGate | null = null,
-    /** Throws if a campaign that this shard lacks may be in another one; null = no check. */
-    readonly places: { assertNowhere(product: ProductId): void } | null = null,
+    /** Throw if what this shard lacks may be in another one; null = no check. */
+    readonly places: { assertNowhere(product: ProductId): void; assertDivided(product: ProductId): void } | null = null,
   ) {
     const { keyPrefix } = redis.options;
     this.#batched = { replyEncoding: 'utf8', ...(keyPrefix ? { keyPrefix } : {}) };
@@ -75,14 +75,16 @@ export class ScriptRunner {
     { keys }: CallOf<Contract>,
   ): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
+    const product = () => productOfKey((keys as { campaign: string }).campaign);
     if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
     // The campaign is missing in this shard (includes/campaign.lua).
-    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign')
-      this.places?.assertNowhere(productOfKey((keys as { campaign: string }).campaign));
+    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign') this.places?.assertNowhere(product());
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
-    const outcome = decode((reply as string[]).slice(1)) as { kind: string };
+    const outcome = decode((reply as string[]).slice(1)) as { kind: string; isBucket?: boolean };
     outcome.kind = kind;
+    // What the user has may be in another bucket.
+    if (outcome.isBucket) this.places?.assertDivided(product());
     return outcome as OutcomeOf<Contract>;
   }
 

@@ -136,6 +136,7 @@ export class SaleReader {
     } while (cursor !== '0');
   }
 
+  /** @throws EngineUnavailable also while the campaign may be in another shard */
   async reservationsById(product: ProductId, ids: readonly string[]): Promise<ReadonlyMap<string, ReservationRecord>> {
     if (ids.length === 0) return new Map();
     const texts = await this.#read(() => this.scripts.redis.hmget(keys.reservations(product), ...ids));
@@ -144,6 +145,7 @@ export class SaleReader {
       const text = texts[i];
       if (text) found.set(id, decodeReservation(text));
     }
+    if (found.size < ids.length && !(await this.has(product))) this.#missing(product);
     return found;
   }
 

@@ -64,6 +64,22 @@ test('a map says nothing about the place of a campaign that Postgres has elsewhe
   expect(map.agreesWith(at(OTHER, 4))).toBe(false);
 });
 
+test('a bucket has no shard while it is not known whether the campaign is divided', () => {
+  const map = new ShardMap(4);
+  expect(map.shardOf(product, 0)).toBe(HASH);
+  expect(() => map.shardOf(product, 1)).toThrow('not known in which shards');
+  expect(() => map.assertDivided(product)).toThrow('not known in which shards');
+  map.compared(0, performance.now());
+  // Somebody has made up the id of a reservation.
+  expect(map.shardOf(product, 1)).toBe(HASH);
+  map.sees(2);
+  expect(() => map.shardOf(product, 1)).toThrow('not known in which shards');
+  map.replace(placed(2, [], [[product, 4]]));
+  map.sees(3);
+  expect(map.shardOf(product, 1)).toBe((HASH + 1) % 4);
+  map.assertDivided(product);
+});
+
 test('a campaign that was placed is never taken for one that does not exist: it may be on its way', () => {
   const map = new ShardMap(4);
   map.replace(placed(2, [[product, OTHER]]));

@@ -80,6 +80,16 @@ export class ShardMap {
     if (this.count === 1) return;
     if (this.#moved.has(product) || this.#divided.has(product))
       throw new EngineUnavailable('redis', `its shard does not have ${product} yet`);
+    this.#assertCurrent();
+  }
+
+  /** Checks that this process knows that a campaign is divided, as its hash says. @throws EngineUnavailable if not */
+  assertDivided(product: ProductId): void {
+    if (!this.#divided.has(product))
+      throw new EngineUnavailable('postgres', `it is not known in which shards the buckets of ${product} are`);
+  }
+
+  #assertCurrent(): void {
     if (this.isBehind || performance.now() - this.#comparedAt > MAP_CURRENT_MS)
       throw new EngineUnavailable('postgres', 'it is not known in which shards campaigns are');
   }
@@ -104,9 +114,13 @@ export class ShardMap {
     return !this.isSetBack && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;
   }
 
-  /** @param bucket of a divided campaign; other campaigns have only bucket 0 */
+  /**
+   * @param bucket of a divided campaign; other campaigns have only bucket 0
+   * @throws EngineUnavailable for another bucket, if this process may not know yet that the campaign is divided
+   */
   shardOf(product: ProductId, bucket: number): number {
     if (this.count === 1) return 0;
+    if (bucket !== FIRST_BUCKET && !this.#divided.has(product)) this.#assertCurrent();
     const home = this.#moved.get(product) ?? shardOfProduct(product, this.count);
     return bucket === FIRST_BUCKET ? home : shardOfBucket(home, bucket, this.bucketsOf(product), this.count);
   }

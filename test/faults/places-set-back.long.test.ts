@@ -90,12 +90,13 @@ async function repeat({ shopper, key }: Buyer): Promise<{ status: number; reserv
   return { status, reservation: data.reservation_id ?? null };
 }
 
-const confirmOnce = (reservation: string) =>
-  sendOnce(`${stage.url}/flash-sale/confirm`, {
+const confirmAt = (url: string, reservation: string) =>
+  sendOnce(`${url}/flash-sale/confirm`, {
     method: 'POST',
     headers: { authorization: `Bearer ${SERVICE_SECRET}` },
     json: { reservation_id: reservation },
   });
+const confirmOnce = (reservation: string) => confirmAt(stage.url, reservation);
 
 /** Until the repair, a buyer gets the same reservation or 503; never another one, and never 404. */
 async function expectNothingUntrue(buyers: readonly Buyer[], paid: Buyer): Promise<void> {
@@ -337,7 +338,8 @@ test('processes that run through load no second copy of a campaign whose place P
   expect(await places()).toEqual(proven);
 });
 
-test('an API that is cut off from Postgres never says that a campaign does not exist', async () => {
+/** Starts another API, and cuts it off from Postgres. */
+async function cutOffApi(): Promise<{ own: string; url: string; proxy: EngineProxy }> {
   const proxy = await EngineProxy.before(stage.postgres.port);
   const url = stage.url;
   const cutOff = new URL(stage.postgres.url);
@@ -346,6 +348,11 @@ test('an API that is cut off from Postgres never says that a campaign does not e
   const own = stage.url;
   stage.url = url;
   await proxy.swallow();
+  return { own, url, proxy };
+}
+
+test('an API that is cut off from Postgres never says that a campaign does not exist', async () => {
+  const { own, url, proxy } = await cutOffApi();
   const product = await open(true);
   const shopper = new Shopper(own, product);
   shopper.token = await new Shopper(url, product).getToken();
@@ -360,6 +367,41 @@ test('an API that is cut off from Postgres never says that a campaign does not e
   await until('it knows the campaign', async () => (await repeat(buyer as Buyer)).status === 200);
   expect((await sendOnce(`${own}/flash-sale/campaign?product_id=no-such-product`)).status).toBe(404);
   stage.url = url;
+  await stage.apis.pop()?.stop();
+  await proxy.close();
+});
+
+test('an API that is cut off from Postgres takes no user of a campaign with buckets for unknown', async () => {
+  const { own, url, proxy } = await cutOffApi();
+  const waiting_room = { enabled: true };
+  const product = await stage.openCampaign({ total_limit: 8, hold_seconds: 600, buckets: 2, waiting_room });
+  const shoppers = Array.from({ length: 16 }, () => new Shopper(url, product));
+  for (const shopper of shoppers) {
+    const answer = await shopper.checkout();
+    expect([200, 202]).toContain(answer.status);
+  }
+  const seen = new Set<string>();
+  for (const [place, shopper] of shoppers.entries()) {
+    const proof = { 'x-ticket': String(shopper.ticket) };
+    const { data } = await shopper.queueStatus(proof);
+    const { user } = shopper;
+    const query = new URLSearchParams({ product_id: product, user_id: user });
+    const status = await sendOnce(`${own}/flash-sale/queue-status?${query}`, { headers: proof });
+    const final =
+      place < 8
+        ? await confirmAt(own, String(data.reservation_id))
+        : await sendOnce(`${own}/flash-sale/queue`, { method: 'DELETE', headers: proof });
+    expect([user, status.status === 503 || status.data.status === data.status]).toEqual([user, true]);
+    expect([200, 503]).toContain(final.status);
+    seen.add(`${data.status} ${final.status}`);
+  }
+  // Of both, some users are in the other bucket.
+  expect([...seen]).toEqual(expect.arrayContaining(['completed 503', 'queued 503']));
+  await proxy.forward();
+  const left = shoppers.at(-1) as Shopper;
+  const leave = () =>
+    sendOnce(`${own}/flash-sale/queue`, { method: 'DELETE', headers: { 'x-ticket': String(left.ticket) } });
+  await until('it knows the buckets', async () => (await leave()).status === 200);
   await stage.apis.pop()?.stop();
   await proxy.close();
 });

@@ -1,7 +1,11 @@
 import type { Standing } from '../../domain/reservation.js';
-import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding } from '../../redis/reply-fields.js';
+import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding, text } from '../../redis/reply-fields.js';
 import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
 import { MOVING_KEYS } from './sale-keys.js';
+
+/** `isBucket`: the shard has one bucket of a divided campaign, and another one may have what the user has. */
+const part = (fields: readonly string[]): { isBucket?: true } =>
+  text(fields, 0) === 'bucket' ? { isBucket: true } : {};
 
 export const expireScript = defineScript({
   name: 'expire',
@@ -27,7 +31,13 @@ export const leaveScript = defineScript({
   name: 'leave',
   keys: MOVING_KEYS,
   args: ['user', 'place', 'trace', 'actor', 'request_id', 'reason'],
-  replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
+  replies: {
+    left: (f) => acknowledged(f, 0),
+    not_waiting: part,
+    archived,
+    not_found: () => ({}),
+    rebuilding,
+  },
 });
 export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
 
@@ -74,12 +84,13 @@ export const shopperStatusScript = defineScript({
   batched: true,
   replies: {
     standings: (f) => ({
-      queueSize: count(f, 0),
-      presenceMs: count(f, 1),
-      durable: flag(f, 2),
-      paceMs: paceMs(f, 3),
+      ...part(f),
+      queueSize: count(f, 1),
+      presenceMs: count(f, 2),
+      durable: flag(f, 3),
+      paceMs: paceMs(f, 4),
       /** One text for each request, decoded by shared/sale/standings.ts. */
-      standings: f.slice(4),
+      standings: f.slice(5),
     }),
     not_found: () => ({}),
     rebuilding,
