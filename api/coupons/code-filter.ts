@@ -8,7 +8,7 @@ import { ScalableBloomFilter } from './scalable-bloom-filter.js';
 const TRY_AGAIN_MS = 250;
 
 export type CodeFilterLimits = {
-  codePageCodes: number;
+  codeRangeCodes: number;
   codePingEveryMs: number;
   codePingIdleMs: number;
   codeTrustMs: number;
@@ -116,6 +116,7 @@ export class CodeFilter {
         await this.#load(generation);
         return;
       } catch (error) {
+        if (generation !== this.#generation) return;
         this.log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'codes could not be read');
         await sleep(TRY_AGAIN_MS);
       }
@@ -127,10 +128,13 @@ export class CodeFilter {
     // From here on, announced codes are added to the target. Codes that were announced before are committed after this
     // wait, or never will be.
     await this.codes.waitForIssuers();
-    for await (const page of this.codes.beyond(target.marks, this.limits.codePageCodes)) {
-      for (const code of page) target.bloom.add(code);
-      if (generation !== this.#generation) return;
-    }
+    // Of a new filter, only what is issued during the load may be in it.
+    const mayBeKnown = target === this.#filled;
+    await this.codes.readBeyond(target.marks, this.limits.codeRangeCodes, (codes) => {
+      if (generation !== this.#generation) throw new Error('the subscription was interrupted');
+      for (const code of codes) target.bloom.add(code, mayBeKnown);
+    });
+    if (generation !== this.#generation) return;
     this.#filled = target;
     this.#filling = null;
     this.#renewing = false;

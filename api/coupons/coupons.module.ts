@@ -115,7 +115,7 @@ function createCodeResolver(
   isOfOther: (code: Code, user: UserId) => boolean,
 ): CodeResolver {
   // A pool of its own: it reads every code.
-  const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codePageStatementMs });
+  const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codeRangeStatementMs });
   const filter = new CodeFilter(shards.home.redis.forSubscription(), new CodesTable(pool), log, LIMITS);
   life.add('code filter', filter);
   observeCodeFilter(metrics, filter);

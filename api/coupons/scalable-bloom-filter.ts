@@ -20,9 +20,12 @@ export class ScalableBloomFilter {
     this.#segments = [segment(Math.max(MIN_CAPACITY, Math.ceil(expectedCodes * ROOM)), FIRST_ERROR)];
   }
 
-  add(code: string): void {
-    // A code that is announced and later read from Postgres must count once, or the filter would seem full.
-    if (this.has(code)) return;
+  /**
+   * @param mayBeKnown false = the code counts without a check, which costs as much as the addition. A code that was
+   *   announced and is read from Postgres later must count once, or the filter would seem full.
+   */
+  add(code: string, mayBeKnown = true): void {
+    if (mayBeKnown && this.has(code)) return;
     let last = this.#segments.at(-1) as Segment;
     if (last.codes >= last.capacity) {
       last = segment(Math.max(MIN_CAPACITY, Math.ceil(this.codes * NEXT_SHARE)), NEXT_ERROR);

@@ -311,9 +311,10 @@ export const LIMITS = {
    */
   codeLeftEveryMs: 5_000,
   codeLeftIdleMs: 8_000,
-  /** Codes in one Redis message (60 KiB), and in one page read by a filter: 1 ms of an event loop. */
+  /** Codes in one Redis message (60 KiB): 1 ms of an event loop. */
   codeAnnounceCodes: 4_000,
-  codePageCodes: 4_000,
+  /** Codes that a filter reads by one COPY: 0.1 s, so that a load that was interrupted repeats little. */
+  codeRangeCodes: 100_000,
   /**
    * How often a filter checks that it has received every code, how often if it was not used for that long, and how long
    * it relies on a check.
@@ -324,8 +325,8 @@ export const LIMITS = {
   codePingGiveUpMs: 3_000,
   /** Between the announcement of codes and their commit: longer than a filter relies on its last check. */
   codeSettleMs: 500,
-  /** One page of codes for a filter, including the wait for chunks that are being written. */
-  codePageStatementMs: 10_000,
+  /** One range of codes for a filter, including the wait for chunks that are being written. */
+  codeRangeStatementMs: 10_000,
   /** Uploads and exports of one API process at once; each holds a connection. The next one gets 503. */
   transfers: 4,
   transferMs: 6 * 3_600_000,

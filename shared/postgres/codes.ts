@@ -144,37 +144,34 @@ export class CodesTable {
   }
 
   /**
-   * Reads every code after the marks, page by page. A mark moves when the page after it is requested. Shared codes are
-   * always read, because they have no number. Each page is fetched as one text, which costs a tenth of fetching rows.
+   * Reads every code after the marks by COPY, which costs a third of queries. A mark moves after the last code of a
+   * range. Shared codes are always read, because they have no number.
+   * @param range codes of one COPY
+   * @param take gets them in parts of up to 64 KiB; an error that it throws ends the reading
    */
-  async *beyond(marks: CodeMarks, pageCodes: number): AsyncGenerator<string[]> {
-    yield* this.#shared(pageCodes);
+  async readBeyond(marks: CodeMarks, range: number, take: (codes: string[]) => void): Promise<void> {
+    await this.#copy('code_no = 0', take);
     const { rows: series } = await this.database.query<{ campaign_id: string; last_no: number }>(
       'select campaign_id, last_no from code_series where last_no > 0 order by campaign_id',
     );
     for (const { campaign_id, last_no } of series) {
-      for (let from = marks.get(campaign_id) ?? 0; from < last_no; from += pageCodes) {
-        const { rows } = await this.database.query<{ page: string | null }>(
-          `select string_agg(code, ',') as page from codes where campaign_id = $1 and code_no > $2 and code_no <= $3`,
-          [campaign_id, from, Math.min(from + pageCodes, last_no)],
-        );
-        yield rows[0]?.page?.split(',') ?? [];
-        marks.set(campaign_id, Math.min(from + pageCodes, last_no));
+      for (let from = marks.get(campaign_id) ?? 0; from < last_no; from += range) {
+        const upTo = Math.min(from + range, last_no);
+        await this.#copy(`${isCampaign(campaign_id)} and code_no > ${from} and code_no <= ${upTo}`, take);
+        marks.set(campaign_id, upTo);
       }
     }
   }
 
-  async *#shared(pageCodes: number): AsyncGenerator<string[]> {
-    let after = '';
-    for (;;) {
-      const { rows } = await this.database.query<{ code: string }>(
-        'select code from codes where code_no = 0 and code > $1 order by code limit $2',
-        [after, pageCodes],
-      );
-      yield rows.map(({ code }) => code);
-      if (rows.length < pageCodes) return;
-      after = rows.at(-1)?.code ?? '';
-    }
+  async #copy(which: string, take: (codes: string[]) => void): Promise<void> {
+    await this.database.withClient(async (client) => {
+      let rest = '';
+      for await (const chunk of client.query(copyTo(`copy (select code from codes where ${which}) to stdout`))) {
+        const lines = (rest + (chunk as Buffer).toString('latin1')).split('\n');
+        rest = lines.pop() ?? '';
+        take(lines);
+      }
+    });
   }
 
   /**
@@ -184,16 +181,22 @@ export class CodesTable {
    * @param begin called when Postgres has responded and before anything is written
    */
   async exportTo(campaignId: string, destination: Writable, begin: () => void): Promise<void> {
-    if (!UUID.test(campaignId)) throw new Error('this is not a campaign id, and COPY takes no parameters');
+    const which = isCampaign(campaignId);
     await this.database.withClient(async (client) => {
       begin();
       const rows = client.query(
         copyTo(
           `copy (select code, regexp_replace(user_id, '^(?=[-@])', '''') as user_id from codes
-             where campaign_id = '${campaignId}' order by code_no) to stdout (format csv, header)`,
+             where ${which} order by code_no) to stdout (format csv, header)`,
         ),
       );
       await pipeline(rows, destination);
     });
   }
+}
+
+/** A condition for COPY, which takes no parameters. */
+function isCampaign(id: string): string {
+  if (!UUID.test(id)) throw new Error('this is not a campaign id');
+  return `campaign_id = '${id}'`;
 }

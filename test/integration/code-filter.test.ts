@@ -25,7 +25,7 @@ const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 const FORM = { prefix: '', symbols: 12 };
 const LIMITS: CodeFilterLimits = {
-  ...{ codePageCodes: 50, codePingEveryMs: 10, codePingIdleMs: 2_000, codeTrustMs: 300, codePingGiveUpMs: 2_000 },
+  ...{ codeRangeCodes: 50, codePingEveryMs: 10, codePingIdleMs: 2_000, codeTrustMs: 300, codePingGiveUpMs: 2_000 },
 };
 const news = new CodeNotifications(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
 
@@ -151,7 +151,7 @@ test('the code filter misses nothing that is issued while it loads', async () =>
   const [[{ filter }], during] = await Promise.all([
     (async () => {
       await nextTurn();
-      return [startFilter({ codePageCodes: 5 })] as const;
+      return [startFilter({ codeRangeCodes: 5 })] as const;
     })(),
     Promise.all([issue(100, 300), issue(100, 300)]),
   ]);
@@ -215,7 +215,7 @@ test('the code filter does not trust a connection on which nothing arrives any m
 });
 
 test('the code filter is made anew when it is crowded, and refuses nothing meanwhile', async () => {
-  const { filter } = startFilter({ codePageCodes: 4_000 });
+  const { filter } = startFilter({ codeRangeCodes: 4_000 });
   await sure(filter);
   // Announced and never committed: they crowd the filter and are gone from the next one.
   const known = await issue(50);
