@@ -1,4 +1,6 @@
-import { ContractError } from '../errors/faults.js';
+import type { Redis } from 'ioredis';
+import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { keys } from './keys.js';
 
 /**
  * What a shard of Redis knows of its installation: the number of shards, and the latest version of the map of
@@ -12,4 +14,13 @@ export function decodeInstallation(text: string | null): Installation | null {
   const match = /^(\d{1,2})\|(\d{1,15})$/.exec(text);
   if (!match) throw new ContractError(`the installation is malformed: ${text}`);
   return { shards: Number(match[1]), version: Number(match[2]) };
+}
+
+/** Reads what a shard keeps, in service or not. @throws EngineUnavailable */
+export async function readInstallation(redis: Redis): Promise<Installation | null> {
+  try {
+    return decodeInstallation(await redis.get(keys.installation));
+  } catch (error) {
+    throw error instanceof ContractError ? error : EngineUnavailable.from('redis', error);
+  }
 }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { shardOfProduct, shardPrefix } from '../../shared/domain/shards.js';
+import { type ShardCount, shardOfProduct, shardPrefix } from '../../shared/domain/shards.js';
 import { keys } from '../../shared/redis/keys.js';
 import { type Answer, Operator, PaymentService, Shopper, sendOnce } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
@@ -140,14 +141,15 @@ const persisted = (product: string, count: number) =>
     return rows.length === count;
   });
 
-/** A map in Redis has the version of Postgres. */
+/** Each shard has the version of Postgres. */
 const keptInRedis = async () => {
   const redis = stage.connectToRedis();
   await until('each shard knows the version of the map', async () => {
-    const [row] = await stage.query<{ map_version: string }>('select map_version from installation');
-    const names = await redis.keys('*db1:installation');
-    const kept = await Promise.all(names.map((name) => redis.get(name)));
-    return kept.length >= SHARDS && kept.every((one) => one?.endsWith(`|${row?.map_version}`));
+    const [row] = await stage.query<{ text: string }>(`select shards || '|' || map_version as text from installation`);
+    const shards = Number.parseInt(String(row?.text), 10) as ShardCount;
+    const prefixes = Array.from({ length: shards }, (_, shard) => shardPrefix(shard, shards, false));
+    const kept = await redis.mget(prefixes.map((prefix) => `${prefix}${keys.installation}`));
+    return kept.every((one) => one === row?.text);
   });
 };
 
@@ -337,6 +339,47 @@ test('processes that run through load no second copy of a campaign whose place P
   await expectAllKept(old, others, others[0] as Buyer);
   expect(await places()).toEqual(proven);
 });
+
+const create = () =>
+  sendOnce(`${stage.url}/admin/campaigns`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_SECRET}` },
+    json: { product_id: `created-${randomUUID()}`, total_limit: 1 },
+  });
+
+/** What no engine has any more is unknown, and operators create campaigns. */
+async function expectMapKnown(): Promise<void> {
+  const unknown = `${stage.url}/flash-sale/campaign?product_id=no-such-product`;
+  await until('an unknown product is unknown', async () => (await sendOnce(unknown)).status === 404);
+  await until('a campaign is created', async () => (await create()).status === 201);
+}
+
+test.each(['run through', 'are replaced'])(
+  'Postgres is set back, Redis returns empty and workers %s: live APIs take the map of Postgres',
+  async (workers) => {
+    const product = await open(false);
+    const buyers = await buy(product, 3);
+    await persisted(product, 3);
+    await stage.withoutPostgres(() => copyFolder(folder, backup));
+    await stage.ready();
+    const to = String(1 - (await shardOf(product)));
+    expect(await reshard('--campaign', product, '--to-shard', to)).toMatchObject({ code: 0 });
+    await open(true);
+    await keptInRedis();
+    if (workers === 'are replaced') await Promise.all(stage.workers.splice(0).map((worker) => worker.stop()));
+    await stage.withoutPostgres(() => copyFolder(backup, folder));
+    stage.redis.kill('SIGKILL');
+    await stage.redis.exited;
+    await stage.removeRedisData();
+    await stage.startRedis();
+    if (workers === 'are replaced') await stage.startWorker();
+    await expectAllKept(product, buyers, buyers[0] as Buyer);
+    await expectMapKnown();
+    await restart(() => {});
+    await expectMapKnown();
+    await expectAllKept(product, buyers, buyers[0] as Buyer);
+  },
+);
 
 /** Starts another API, and cuts it off from Postgres. */
 async function cutOffApi(): Promise<{ own: string; url: string; proxy: EngineProxy }> {

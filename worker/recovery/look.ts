@@ -6,7 +6,7 @@ import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.j
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
 import { readForeignFormat } from '../../shared/redis/format.js';
-import { decodeInstallation, type Installation } from '../../shared/redis/installation.js';
+import { type Installation, readInstallation } from '../../shared/redis/installation.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -42,16 +42,15 @@ export async function lookAt({
   // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
   // before the cursor.
   const postgres = await watch.beat();
-  const [foreign, text, epoch, keptText, position, pending] = await Promise.all([
+  const [foreign, text, epoch, kept, position, pending] = await Promise.all([
     engine(() => readForeignFormat(redis)),
     engine(() => redis.call('INFO', 'replication') as Promise<string>),
     engine(() => redis.get(keys.epoch)),
-    engine(() => redis.get(keys.installation)),
+    readInstallation(redis),
     journal.position(),
     recovered.hasPending(),
   ]);
   if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
-  const kept = decodeInstallation(keptText);
   const other = otherNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
   if (other) throw new OtherNumber('postgres', other);
   const info = parseInfo(text);

@@ -6,6 +6,7 @@ import { readSharding } from '../../shared/postgres/installation.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
+import { readInstallation } from '../../shared/redis/installation.js';
 import type { Core, WorkerShard } from '../core.js';
 import { PlannedOutages } from './planned-outages.js';
 import { preheat } from './preheat.js';
@@ -81,6 +82,11 @@ export function createRecovery(
       isSetBack: () => shards.map.isSetBack,
       refresh: async () => shards.map.replace(await readSharding(database)),
       isIn: (campaign) => shards.map.isIn(campaign, index),
+      isLaterInRedis: async () => {
+        const kept = await Promise.all(shards.all.map(({ filler }) => readInstallation(filler.scripts.redis)));
+        const { version } = await readSharding(database);
+        return kept.some((one) => one !== null && one.version > version);
+      },
       elsewhere: (products) => elsewhere(shards.all, index, products),
     },
     cursor: new JournalCursor(database, index, shards.all.length > 1),

@@ -6,6 +6,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { raiseMapVersion } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
@@ -64,6 +65,8 @@ export type Places = {
   installation: () => Installation;
   /** Whether Postgres lacks places that this process or Redis knows of. */
   isSetBack: () => boolean;
+  /** Whether a shard keeps a later version than Postgres has. @throws EngineUnavailable when one cannot be asked */
+  isLaterInRedis: () => Promise<boolean>;
   /** Reads the map from Postgres. */
   refresh: () => Promise<void>;
   /** Whether a campaign as Postgres has it now is in this shard. */
@@ -218,6 +221,7 @@ export class Recovery {
         : here.filter(({ productId }) => !elsewhere.has(productId));
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
+      if (!diagnosis.intact && !isFirstStart(diagnosis)) await this.#replaceLostMap();
       await this.#untilAllKnowMap(assertHeld);
       await deps.fill.end(token, epoch);
       if (removed.size > 0) deps.log.error({ campaigns: [...removed] }, PROMISES_LOST);
@@ -305,12 +309,33 @@ export class Recovery {
     }
   }
 
-  /** Keeps the version of the map of campaigns in Redis, so that a Postgres that was set back is noticed. */
-  async #keepInstallation({ kept, postgres: { shards } }: Awaited<ReturnType<typeof lookAt>>): Promise<void> {
+  /**
+   * Gives the map of Postgres, from which this shard was filled, a version later than any before. Running processes may
+   * remember a later map that neither Postgres nor Redis has any more, and would never take this one.
+   * @throws EngineUnavailable when Postgres was set back and a shard cannot be asked
+   */
+  async #replaceLostMap(): Promise<void> {
+    const { database, places } = this.deps;
+    const { shards, version } = places.installation();
+    if (shards === 1) return;
+    try {
+      if (!(await places.isLaterInRedis())) await raiseMapVersion(database, version);
+    } catch (error) {
+      // A shard that is away may have a later map. Otherwise this one does not wait for it.
+      if (!(error instanceof EngineUnavailable) || places.isSetBack()) throw error;
+    }
+  }
+
+  /**
+   * Keeps the version of the map of campaigns in Redis, so that a Postgres that was set back is noticed. Not in a Redis
+   * that was emptied, if Postgres lacks that version too: then the map is lost.
+   */
+  async #keepInstallation({ epoch, kept, postgres }: Awaited<ReturnType<typeof lookAt>>): Promise<void> {
     const { places, sale } = this.deps;
-    const installation = places.installation();
-    if (shards === installation.shards && installation.version > (kept?.version ?? 0))
-      await keepInstallation(sale.scripts, installation);
+    const { shards, version } = places.installation();
+    const isLost = epoch === null && version > postgres.mapVersion;
+    if (postgres.shards === shards && version > (kept?.version ?? 0) && !isLost)
+      await keepInstallation(sale.scripts, { shards, version });
   }
 
   #report(kind: string, reason: string, generation: number, began: number, fields: Record<string, number>): void {
