@@ -8,7 +8,8 @@
 --   user             "" = unknown, then only a reservation is found
 -- REPLY
 --   reservation no at last_id reservation_id record stacking payments
---       record: as packed; stacking: how it takes part in its order, "" = it does not; payments: JSON of the references
+--       record: as packed; stacking: how it takes part in its order, "" = it does not; payments: JSON of the references,
+--       "" = none; [] marks a reservation whose deadline was extended
 --   place no at last_id reservation_id record stacking waiting
 --       record: of the user, as packed; waiting 0|1: whether the user is in the line
 --   none                Redis has neither: the campaign is archived, or the user has another place by now
@@ -32,7 +33,7 @@ end
 local function reservation_reply(id, record)
   local stacking = stacking_of(id, unpack_reservation(record).order_id)
   return { 'reservation', c.no_text, string.format('%d', now_ms()), last_id_of(journal_key), id, record, stacking,
-    redis.call('HGET', payments_key, id) or '[]' }
+    redis.call('HGET', payments_key, id) or '' }
 end
 
 local record = reservation_id ~= '' and redis.call('HGET', reservations_key, reservation_id)

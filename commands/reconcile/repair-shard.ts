@@ -283,14 +283,14 @@ export class ShardRepair {
   async #endReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
     const { counts } = part;
     const page = emptyPage();
-    for (const { id, record, row, step } of await this.#compared(client, at, part, ids)) {
+    for (const { id, record, row, step, hasMark } of await this.#compared(client, at, part, ids)) {
       if (record && isErased(record, row)) {
         page.erased.push({ id, pseudonym: record.user });
         counts.erased += 1;
       }
       if (step === 'left_alone') counts.leftAlone += 1;
       if (step !== 'end' || !record) continue;
-      page.changes.push({ id, record, row });
+      page.changes.push({ id, record, row, hasMark });
       count(counts, record, row);
     }
     return page;
@@ -300,13 +300,14 @@ export class ShardRepair {
     const page = emptyPage();
     const places: PlannedPlace[] = [];
     const { no } = part.copy;
-    for (const { id, record, row, step, latest, payments, first } of await this.#compared(client, at, part, ids)) {
+    for (const compared of await this.#compared(client, at, part, ids)) {
+      const { id, record, row, step, latest, payments, hasMark, first } = compared;
       const place = latest && placeOfReservation(id, latest, record !== null, first);
       if (place) places.push(place);
       if (!record || (!row && step === 'nothing')) continue;
       page.payments.push(...payments.map((payment) => ({ no, reservation: id, payment, atMs: this.nowMs })));
       if (step !== 'insert' && step !== 'advance') continue;
-      page.changes.push({ id, record, row });
+      page.changes.push({ id, record, row, hasMark });
       count(part.counts, record, row);
     }
     page.tickets = await this.#missingTickets(client, part, places);

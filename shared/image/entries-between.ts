@@ -7,6 +7,12 @@ import type { CampaignCopy } from '../sale/sale-copy.js';
 import { reservedEntry } from './reserved-entry.js';
 
 /**
+ * A reservation that Postgres lacks (`row` null), or has in an earlier state. `hasMark`: Redis marks it as extended, if
+ * it is unpaid.
+ */
+export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null; hasMark: boolean };
+
+/**
  * The change that one reservation needs in Postgres. `end`: frees its unit, so it is written before changes that take
  * units. `left_alone`: only Postgres has the reservation or its later state, or Postgres voided it; an operator must
  * decide.
@@ -60,9 +66,7 @@ export function recordOfRow(row: SnapshotReservation): ReservationRecord {
  */
 export function entriesBetween(
   campaign: Pick<CampaignCopy, 'no' | 'version' | 'terms'>,
-  id: string,
-  record: ReservationRecord,
-  row: ReservationRecord | null,
+  { id, record, row, hasMark }: Change,
   nowMs: number,
 ): JournalEntry[] {
   const { state, dueMs, slot } = record;
@@ -76,7 +80,9 @@ export function entriesBetween(
     entries.push(reservedEntry(record, { ...base, atMs }, { terms: campaign.version }));
   }
   const at = { ...base, atMs: nowMs, by };
-  if (isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });
+  // A new row begins with the deadline of the record.
+  const isNewExtended = row === null && state === 'reserved' && hasMark;
+  if (isNewExtended || isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });
   const reductions = row === null || record.qty < row.qty ? reductionsOf(record, row) : [];
   const ofReductions = (wasReleased: boolean): JournalEntry[] =>
     reductions.flatMap((part) => ((part.ending === 'released') === wasReleased ? [{ ...at, ...part }] : []));

@@ -6,7 +6,10 @@ import { keys } from '../redis/keys.js';
 /** A reservation, or the future reservation of a place in line. */
 export type Named = { reservation: string; user: string; order: string };
 
-/** The references of the payments of these reservations; for each reservation, the oldest first. */
+/**
+ * The references of the payments of those of these reservations that have any; for each reservation, the oldest first.
+ * An empty list marks a reservation whose deadline was extended.
+ */
 export async function paymentsInRedis(
   redis: Redis,
   product: ProductId,
@@ -14,7 +17,7 @@ export async function paymentsInRedis(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   if (reservations.length === 0) return new Map();
   const texts = await engine(() => redis.hmget(keys.payments(product), ...reservations));
-  return new Map(reservations.map((id, i) => [id, JSON.parse(texts[i] ?? '[]') as string[]]));
+  return new Map(reservations.flatMap((id, i) => (texts[i] ? [[id, JSON.parse(texts[i]) as string[]] as const] : [])));
 }
 
 /**

@@ -12,20 +12,17 @@ import { writeProjection } from '../projection/write-projection.js';
 import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { ReservationRecord } from '../sale/reservation-record.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
-import { entriesBetween, recordOfRow, type Step, stepOf } from './entries-between.js';
+import { type Change, entriesBetween, recordOfRow, type Step, stepOf } from './entries-between.js';
 import { type Named, paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { CoveredTail, RedisPosition } from './journal-tail.js';
 import type { FirstChange } from './rewind.js';
 import { rewindRecord } from './rewind-records.js';
 
-/** A reservation that Postgres lacks (`row` null), or has in an earlier state. */
-export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null };
-
 /**
  * A reservation in both engines at one position. `latest`: its record as Redis has it. `payments`: references that
  * Postgres lacks, the oldest first.
  */
-export type Compared = { id: string; record: ReservationRecord | null; row: ReservationRecord | null; step: Step } & {
+export type Compared = Omit<Change, 'record'> & { record: ReservationRecord | null; step: Step } & {
   latest: ReservationRecord | null;
   payments: readonly string[];
   first: FirstChange;
@@ -70,7 +67,8 @@ export class PostgresWriter {
       const known = beforeLater(payments.get(id) ?? [], first('payment', id)?.payment);
       const record = rewindRecord(id, latest, row, known.length > 0, first);
       const lacking = known.filter((payment) => !one?.payments.includes(payment));
-      return { id, latest, record, row, step: stepOf(record, row), payments: lacking, first };
+      const hasMark = payments.has(id) && !first('due', id);
+      return { id, latest, record, row, step: stepOf(record, row), payments: lacking, hasMark, first };
     });
   }
 
@@ -89,7 +87,7 @@ export class PostgresWriter {
     await this.cursor.lockWrites(client);
     const details = new RestoredDetails(client);
     if (erased.length > 0) await details.eraseUsers(erased);
-    const entries = changes.flatMap(({ id, record, row }) => entriesBetween(campaign, id, record, row, nowMs));
+    const entries = changes.flatMap((change) => entriesBetween(campaign, change, nowMs));
     await writeProjection(client, { ...projectEntries(entries), newTickets: tickets, furtherPayments: payments });
     await insertEvents(client, eventsOf(entries));
     await details.fillStacking(claims);

@@ -29,8 +29,9 @@ export type Acknowledged = {
   stacking: string | null;
   key: string;
   answer: string;
+  /** `isExtended`: the reservation is unpaid, and its deadline is the extended one. */
   of:
-    | { kind: 'reservation'; record: ReservationRecord; payments: readonly string[] }
+    | { kind: 'reservation'; record: ReservationRecord; payments: readonly string[]; isExtended: boolean }
     /** `hasLeft`: the user left. Neither waiting nor left: the line was closed. */
     | { kind: 'place'; qty: number; order: string; code: number | null; isWaiting: boolean; hasLeft: boolean };
 };
@@ -55,10 +56,13 @@ export function acknowledgedEntry(
   const { kind: of, no, atMs, reservation, record, stacking } = found;
   // An erasure finds the fact by its user.
   const user = of === 'reservation' ? decodeReservation(record).user : caller;
-  const more = found.kind === 'place' ? { waiting: found.isWaiting ? '1' : '0' } : { payments: found.payments };
+  const more = found.kind === 'place' ? { waiting: found.isWaiting ? '1' : '0' } : paymentsOf(found.payments);
   const fields = { kind: 'acknowledged', of, no, at: String(atMs), reservation, user, record, stacking, key, answer };
   return { journalId, fields: { ...fields, ...more } };
 }
+
+/** An empty list marks a reservation whose deadline was extended. */
+const paymentsOf = (payments: string) => ({ payments: payments || '[]', extended: payments === '[]' ? '1' : '0' });
 
 /** Decodes a kept fact. @throws ContractError if it is malformed */
 export function decodeAcknowledged({ journalId, fields }: RawEntry): Acknowledged {
@@ -68,8 +72,9 @@ export function decodeAcknowledged({ journalId, fields }: RawEntry): Acknowledge
   if (of === 'reservation') {
     const decoded = decodeReservation(record);
     const payments = JSON.parse(fields.payments ?? '[]') as string[];
+    const isExtended = decoded.state === 'reserved' && fields.extended === '1';
     const own = { user: decoded.user, lineNo: decoded.lineNo, stacking: stacking || null };
-    return { ...begin, ...own, of: { kind: of, record: decoded, payments } };
+    return { ...begin, ...own, of: { kind: of, record: decoded, payments, isExtended } };
   }
   if (of !== 'place') throw new ContractError(`the acknowledged promise ${journalId} is of the unknown kind ${of}`);
   const { state, qty, line_no, order_id, code } = parseRecord(PERSON, record);

@@ -113,6 +113,23 @@ test('reconcile --after-restore brings back a deadline that was extended', async
   expect(of(await repair(), campaign)?.changed ?? {}).toEqual({});
 });
 
+test('reconcile --after-restore keeps that a reservation was extended whose row is lost', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  const backup = await takeBackup(store.sql);
+  const [extended, plain] = [await campaign.take('amy'), await campaign.take('ben')];
+  await campaign.extend(extended, 300_000);
+  const dueOf = async (id: string) => (await campaign.reservation(id))?.dueMs ?? 0;
+  const due = await dueOf(extended);
+  await store.persist();
+  await goBack(store.sql, backup);
+  await repair();
+  await expectWhole(campaign);
+  await afterLossOfRedis(campaign);
+  expect(await campaign.extend(extended, 300_000)).toMatchObject({ kind: 'extended', dueMs: due });
+  const before = await dueOf(plain);
+  expect(await campaign.extend(plain, 300_000)).toMatchObject({ kind: 'extended', dueMs: before + 300_000 });
+});
+
 test.each(['return', 'burn'] as const)(
   'reconcile --after-restore knows a late payment whose refund is in the journal: %s',
   async (refundPolicy) => {

@@ -225,6 +225,28 @@ test.each(['first', 'again'] as const)(
   },
 );
 
+const dueAfter = async (campaign: TestCampaign, reservation: string) => {
+  const outcome = await campaign.extend(reservation);
+  return outcome.kind === 'extended' ? outcome.dueMs : outcome.kind;
+};
+
+test.each(['first', 'again'] as const)(
+  'a reservation is extended once, also if only an API kept it that said so %s',
+  async (which) => {
+    const memories = { first: new UnpersistedPromises(100), again: new UnpersistedPromises(100) };
+    const plain = await store.openCampaign({ totalLimit: 2 });
+    await store.persist();
+    const id = await plain.take('ann');
+    const extend = (memory: UnpersistedPromises) =>
+      dueAfter(plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory)), id);
+    const due = await extend(memories.first);
+    expect(await extend(memories.again)).toBe(due);
+    expect(await store.loseJournal(kept(memories[which]))).toMatchObject({ applied: 1, rejected: 0 });
+    await loseAndRestore(plain);
+    expect(await dueAfter(plain, id)).toBe(due);
+  },
+);
+
 test('a saved promise whose code Postgres knows to be used is refused and named, and the others are kept', async () => {
   const memory = new UnpersistedPromises(100);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 3 });

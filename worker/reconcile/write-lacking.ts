@@ -79,9 +79,14 @@ async function writeOne(
         return covered;
       });
       if (!found?.record || found.step === 'nothing' || found.step === 'left_alone') return false;
-      const { record, row } = found;
+      const { record, row, hasMark } = found;
       const payments = found.payments.map((payment) => ({ no: campaign.no, reservation: id, payment, atMs: nowMs() }));
-      await writer.write(client, campaign, { ...emptyPage(), changes: [{ id, record, row }], payments }, nowMs());
+      await writer.write(
+        client,
+        campaign,
+        { ...emptyPage(), changes: [{ id, record, row, hasMark }], payments },
+        nowMs(),
+      );
       return true;
     });
   } catch (error) {

@@ -80,7 +80,9 @@ function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const entries: JournalEntry[] = [];
   let { status } = row;
   if (state === 'voided') return isActive(row, atMs) ? [{ kind: 'voided', ...about, reason: VOIDED_IN_REDIS }] : [];
-  if (status === 'reserved' && dueMs > row.dueMs) entries.push({ kind: 'extended', ...about, dueMs });
+  // A row that was made from a record has the extended deadline, and not yet that it was extended.
+  const isExtended = dueMs > row.dueMs || (of.isExtended && !row.extended);
+  if (status === 'reserved' && isExtended) entries.push({ kind: 'extended', ...about, dueMs });
   let reductions = row.isNew || row.qty > qty ? reductionsOf(of.record, row.isNew ? null : row) : [];
   const giveBack = (parts: typeof reductions): void =>
     void entries.push(...parts.map((part) => ({ ...about, ...part, reason: '' })));

@@ -31,6 +31,7 @@ function known(status: string, changedMs: number, dueMs: number, qty = 1, reacqu
     reduced: unreduced,
     changedMs,
     dueMs,
+    extended: false,
   });
   return rows;
 }
@@ -372,6 +373,14 @@ describe('adaptEntries', () => {
       rows.ticketReservations.add(OTHER);
       expect(adapt([place('left', false)], rows).reasons).toEqual(['the place in line has been promoted']);
       expect(adapt([place('queued', true)], rows).reasons).toEqual([]);
+    });
+
+    it('marks a new row as extended, once, if Redis had marked the reservation', () => {
+      const { journalId, fields } = fact(of('reserved', '19000|0|order-1|'));
+      const marked: RawEntry = { journalId, fields: { ...fields, extended: '1' } };
+      expect(adapt([marked, marked], nothingKnown()).kinds).toEqual(['reserved', 'extended']);
+      expect(adapt([extended(8_000, 19_000), marked], known('reserved', 1_000, 9_000)).kinds).toEqual(['extended']);
+      expect(adapt([fact(of('reserved', '9000|0|order-1|'))], nothingKnown()).kinds).toEqual(['reserved']);
     });
 
     it('keeps the reference of a payment when the row was paid again since', () => {

@@ -160,8 +160,9 @@ function adaptExtended(
     if (!reserved) return 'Postgres has no such reservation';
     entries.push(reserved, entry);
     remember(known, reserved);
+    follow(known.reservations.get(entry.reservation) as KnownReservation, entry);
   } else if (row.status === 'reserved' && row.dueMs < entry.dueMs) {
-    row.dueMs = entry.dueMs;
+    follow(row, entry);
     entries.push(entry);
   }
   return null;

@@ -19,6 +19,8 @@ export type KnownReservation = {
   reduced: Reduced;
   changedMs: number;
   dueMs: number;
+  /** Whether the deadline was extended. */
+  extended: boolean;
 };
 type KnownTicket = { reservation: string; status: string };
 
@@ -48,6 +50,7 @@ export function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
     reduced: unreduced,
     changedMs: atMs,
     dueMs,
+    extended: false,
   });
   const ticket = known.tickets.get(`${no}/${lineNo}`);
   if (ticket) ticket.status = 'promoted';
@@ -57,7 +60,7 @@ const sumsOf = ({ released, refunded, burned }: EntryOf<'reduced'>): Reduced => 
 
 /** Writes a change of a reservation into its row. */
 export function follow(row: KnownReservation, entry: JournalEntry): void {
-  if (entry.kind === 'extended') row.dueMs = entry.dueMs;
+  if (entry.kind === 'extended') Object.assign(row, { dueMs: entry.dueMs, extended: true });
   else if (entry.kind === 'reduced') Object.assign(row, { qty: entry.qty, reduced: sumsOf(entry) });
   else if (entry.kind === 'redeemed')
     Object.assign(row, { status: 'redeemed', reacquired: entry.reacquired, changedMs: entry.atMs });
@@ -116,7 +119,7 @@ export async function readKnownRows(
     'lineNo' in entry && entry.lineNo > 0 ? [{ no: entry.no, lineNo: entry.lineNo }] : [],
   );
   const reservations = await client.query<KnownReservation & { id: string }>(
-    `select r.redemption_id as id, c.no, r.status, r.burned, r.reacquired, r.qty,
+    `select r.redemption_id as id, c.no, r.status, r.burned, r.reacquired, r.qty, r.extended,
        json_build_object('released', r.released_qty, 'refunded', r.refunded_qty, 'burned', r.burned_qty) as reduced,
        (extract(epoch from greatest(r.reserved_at, r.redeemed_at, r.released_at, r.refunded_at)) * 1000)::float8 as "changedMs",
        coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
