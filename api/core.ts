@@ -26,6 +26,7 @@ import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { CampaignDirectory } from '../shared/sale/campaign-directory.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
 import { Sales } from '../shared/sale/sales.js';
+import { SetBackCheck } from '../shared/shards/set-back-check.js';
 import { connectShard, type Shard } from '../shared/shards/shard.js';
 import { ShardMap } from '../shared/shards/shard-map.js';
 import { Shards } from '../shared/shards/shards.js';
@@ -48,6 +49,7 @@ export type Core = {
   tracing: Tracing | null;
   life: Lifecycle;
   shards: Shards<ApiShard>;
+  setBack: SetBackCheck;
   /** The clock of the home shard, for signed times. Times of a campaign are decided by the clock of its shard. */
   clock: RedisClock;
   database: Database;
@@ -153,6 +155,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     queues,
     queueStates: new Recent(() => queues.states(shards.home.clock.nowMs()), QUEUES_EVERY_MS),
     bucketClaims,
+    setBack: new SetBackCheck(shards),
     ...{ name, config, log, metrics, tracing, life, shards, database, reads, replica, openPool, sales },
     clock: shards.home.clock,
     ...{ generation, directory: new CampaignDirectory(sales, generation) },

@@ -4,6 +4,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
 import type { SaleMap } from '../../shared/sale/sales.js';
+import type { SetBackCheck } from '../../shared/shards/set-back-check.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import type { CodeFilter } from './code-filter.js';
 import type { CodeLookup } from './code-lookup.js';
@@ -27,27 +28,36 @@ export class CodeResolver {
     readonly directory: CampaignDirectory,
     readonly terms: TermsCache,
     readonly uniform: CodePatterns,
+    readonly setBack: SetBackCheck,
     /** Whether another region decides about a code of a user. */
     readonly isOfOther: (code: Code, user: UserId) => boolean,
   ) {}
 
   /**
    * @throws Problem 404 for a code that was never issued, 409 for one of several codes that belongs to another region ·
-   *   EngineUnavailable
+   *   EngineUnavailable, also for an unknown code while Postgres may have lost it, because it was set back
    */
   async find(typed: string, user: UserId): Promise<IssuedCode & { boundTo: UserId | null }> {
     const normalised = normaliseCode(typed);
     if (normalised.kind === 'code' && this.isOfOther(normalised.code, user)) throw ofOtherRegion();
-    if (normalised.kind !== 'code' || !this.filter.mayContain(normalised.code)) throw codeNotFound();
+    if (normalised.kind !== 'code') throw codeNotFound();
     const { code } = normalised;
+    if (!this.filter.mayContain(code)) {
+      this.setBack.assertWhole();
+      throw codeNotFound();
+    }
     const found = await this.lookup.find(code);
     if (!found) {
+      await this.setBack.assertWholeNow();
       this.filter.falsePositive();
       throw codeNotFound();
     }
     const product = await this.directory.productOf(found.campaignNo);
     const terms = product && (await this.terms.current(product));
-    if (!product || !terms) throw codeNotFound();
+    if (!product || !terms) {
+      await this.setBack.assertWholeNow();
+      throw codeNotFound();
+    }
     const { codeNo, campaignNo, userId } = found;
     return { code, codeNo, campaignNo, product, terms, boundTo: userId };
   }

@@ -110,7 +110,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 }
 
 function createCodeResolver(
-  { log, metrics, life, shards, database, reads, openPool, directory, generation }: Core,
+  { log, metrics, life, shards, setBack, database, reads, openPool, directory, generation }: Core,
   terms: Claims['terms'],
   isOfOther: (code: Code, user: UserId) => boolean,
 ): CodeResolver {
@@ -122,5 +122,6 @@ function createCodeResolver(
   const codes = new CodesTable(database);
   const patterns = new CodePatterns(codes, log);
   life.add('code patterns', patterns);
-  return new CodeResolver(filter, new CodeLookup(codes, reads, generation), directory, terms, patterns, isOfOther);
+  const lookup = new CodeLookup(codes, reads, generation);
+  return new CodeResolver(filter, lookup, directory, terms, patterns, setBack, isOfOther);
 }

@@ -1,8 +1,13 @@
 import type { Redis } from 'ioredis';
+import { LIMITS } from '../../shared/config/limits.js';
+import { normaliseCode } from '../../shared/domain/codes.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
+import { CodesTable } from '../../shared/postgres/codes.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
+import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { type Epoch, readEpoch } from '../../shared/redis/epoch.js';
+import { keys } from '../../shared/redis/keys.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
 import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
@@ -140,9 +145,10 @@ class Together {
   }
 
   /** Writes what belongs to campaigns as a whole, in one transaction. */
-  #writeHeads(): Promise<DividedCampaigns> {
+  async #writeHeads(): Promise<DividedCampaigns> {
     const { dryRun, bucketsOf = () => 1 } = this.options;
-    return this.#locked(async (client, positions, write) => {
+    let created: CampaignCopy[] = [];
+    const divided = await this.#locked(async (client, positions, write) => {
       const copies: CampaignCopy[][] = [];
       for (const [i, repair] of this.repairs.entries()) copies.push(await repair.campaignsAt(positions[i] as string));
       const rows = await rowsOf(client);
@@ -153,10 +159,31 @@ class Together {
       for (const [i, repair] of this.repairs.entries()) repair.compare(copies[i] ?? [], rows);
       if (dryRun) return divided;
       await write();
+      const known = new Set(rows.campaigns.map(({ no }) => no));
+      created = copies.flat().filter(({ no }) => !known.has(no));
+      const settled = await this.#announceCodes(client, created);
       for (const repair of this.repairs) await repair.writeHeads(client);
       await divided.write(this.repairs[0]?.nowMs ?? 0);
+      await settled();
       return divided;
     });
+    // Processes may have cached that these have no terms.
+    for (const { product } of created) await this.deps.redis.publish(keys.termsNotifications, product);
+    return divided;
+  }
+
+  /**
+   * Announces the codes of campaigns that are created again, so that no filter refuses them (decision 11).
+   * @returns what must be awaited before the commit
+   */
+  async #announceCodes(client: Queryable, campaigns: readonly CampaignCopy[]): Promise<() => Promise<void>> {
+    const codes = campaigns.flatMap(({ details }) => {
+      const typed = normaliseCode(details.code ?? '');
+      return typed.kind === 'code' ? [typed.code] : [];
+    });
+    if (codes.length === 0) return async () => {};
+    await new CodesTable(this.deps.database).lockIssuing(client);
+    return new CodeNotifications(this.deps.redis, LIMITS).announce(codes);
   }
 
   async #finish(): Promise<void> {

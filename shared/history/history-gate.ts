@@ -86,6 +86,7 @@ export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
     shape,
     judge: (epoch, server) => watch.judge(epoch, server),
     onInstallation: (installation) => watch.sees(installation),
+    onJournal: (journal) => watch.seesJournal(journal),
     leaveServer,
     ...(onInfo ? { onInfo } : {}),
     onChange: (open, reason) => log.info({ open, reason }, 'Redis availability changed'),

@@ -4,9 +4,11 @@ import type { Heartbeat } from '../postgres/heartbeats.js';
 import type { History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
 import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
+import { isBehind } from '../redis/continuity.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { GateVerdict, RedisGate } from '../redis/gate.js';
 import type { Installation } from '../redis/installation.js';
+import type { JournalPosition } from '../redis/journal.js';
 import { earliest, generationOf } from '../redis/journal-ids.js';
 import type { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 
@@ -68,6 +70,9 @@ export class HistoryWatch {
   #gate: RedisGate | null = null;
   /** What this shard of Redis knows of its installation. */
   #kept: Installation | null = null;
+  /** The journal of this shard, as it was read last. */
+  #journal: JournalPosition | null = null;
+  #isSetBack: boolean | null = null;
   #reportedAt: number | null = null;
   #outage = { ms: 0, until: 0 };
   #timer: NodeJS.Timeout | null = null;
@@ -102,6 +107,14 @@ export class HistoryWatch {
     return this.#state;
   }
 
+  /**
+   * Whether Postgres lacks entries that it had committed, because it was set back. It is known from the first reads of
+   * both engines on, within two seconds; null = not yet.
+   */
+  get isSetBack(): boolean | null {
+    return this.#isSetBack;
+  }
+
   /** The latest history for which this process has saved its promises that the history lacks. */
   get savedGeneration(): number {
     return this.#saved;
@@ -132,6 +145,11 @@ export class HistoryWatch {
     if (installation.version > map.version) this.#schedule(0);
   }
 
+  /** Takes the extent of the journal. The next report compares it with the cursor. */
+  seesJournal(journal: JournalPosition): void {
+    this.#journal = journal;
+  }
+
   /**
    * Decides whether a server may be used. While Postgres is away, only a server that this process has verified before
    * may be used.
@@ -147,7 +165,9 @@ export class HistoryWatch {
     if (epoch.server !== server) return { open: false, reason: 'this Redis server has not been verified yet' };
     const newest = this.#state?.latest?.generation ?? 0;
     if (this.#verified.get(server) === epoch.generation && epoch.generation >= newest) return { open: true };
-    const { latest, current } = await this.beat();
+    let { latest, current } = await this.beat();
+    // That report may have begun before the journal was read.
+    if (this.#journal !== null && this.#isSetBack === null) ({ latest, current } = await this.beat());
     const meanwhile = this.#otherShards();
     if (meanwhile) return { open: false, reason: meanwhile };
     if (current && epoch.generation < current.generation) {
@@ -167,6 +187,7 @@ export class HistoryWatch {
   async #beat(): Promise<JournalState> {
     const { commits, map } = this.deps;
     const askedAt = performance.now();
+    const journal = this.#journal;
     const state = await this.#report();
     const now = performance.now();
     const silentMs = this.#reportedAt === null ? FIRST_OUTAGE_MS : now - this.#reportedAt;
@@ -175,6 +196,7 @@ export class HistoryWatch {
     this.deps.onBeat?.();
     const first = this.#state === null;
     this.#state = state;
+    if (journal !== null) this.#isSetBack = isBehind(state.cursor, journal, beginningOf(journal, state));
     if (state.mapVersion > map.version) {
       await map.refresh();
       // The command that moves a campaign waits until each process reports the move.
@@ -260,6 +282,13 @@ export class HistoryWatch {
     }, afterMs);
     this.#timer.unref();
   }
+}
+
+/** The last entry before the history of the first one; null = Postgres does not know that history. */
+function beginningOf({ firstId }: JournalPosition, { cursor, latest }: JournalState): string | null {
+  if (firstId === null || latest === null || generationOf(firstId) > latest.generation) return null;
+  // An earlier one is taken to follow the cursor, because only the latest ones are read.
+  return generationOf(firstId) === latest.generation ? latest.afterId : cursor;
 }
 
 /**

@@ -3,6 +3,7 @@ import { EngineUnavailable } from '../errors/faults.js';
 import { Deadline, type Watched } from './deadline.js';
 import { decodeEpoch, type Epoch } from './epoch.js';
 import { decodeInstallation, type Installation } from './installation.js';
+import { Journal, type JournalPosition } from './journal.js';
 import { keys } from './keys.js';
 import { parseInfo } from './redis-requirements.js';
 
@@ -21,6 +22,8 @@ export type GateDeps = {
   judge: (epoch: Epoch | null, server: string) => Promise<GateVerdict>;
   /** Receives what the server knows of its installation, before each judgement and about once a second. */
   onInstallation?: (installation: Installation) => void;
+  /** Receives the extent of the journal at the same times. */
+  onJournal?: (journal: JournalPosition) => void;
   /** Leaves the server, so that every connection finds the primary again. */
   leaveServer: (reason: string) => void;
   /** Receives every reply to INFO, about once a second while the gate is open. */
@@ -190,16 +193,19 @@ export class RedisGate {
   }
 
   async #readServer(): Promise<{ epoch: Epoch | null; info: ReadonlyMap<string, string> }> {
-    const { redis, onInfo, onInstallation } = this.deps;
-    const [epoch, kept, text] = await Promise.all([
+    const { redis, onInfo, onInstallation, onJournal } = this.deps;
+    const [epoch, kept, text, journal] = await Promise.all([
       redis.get(keys.epoch),
       redis.get(keys.installation),
       redis.call('INFO', 'replication', 'memory'),
+      // An entry that cannot be decoded is for the worker to refuse.
+      new Journal(redis).position().catch(() => null),
     ]);
     const info = parseInfo(String(text));
     onInfo?.(info);
     const installation = decodeInstallation(kept);
     if (installation) onInstallation?.(installation);
+    if (journal) onJournal?.(journal);
     return { epoch: epoch === null ? null : decodeEpoch(epoch), info };
   }
 }

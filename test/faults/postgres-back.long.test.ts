@@ -6,7 +6,7 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
-import { Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { type Answer, Operator, PaymentService, Shopper, sendOnce } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { ledger, verdictAtRest } from '../harness/verdict.js';
 import { copyFolder, Stage } from './stage.js';
@@ -138,6 +138,62 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
   expect(numbers).toHaveLength(2);
   expect((await read(product)).status).toBe(200);
   expect((await restock()).data).toMatchObject({ product_id: product, total_limit: 6 });
+});
+
+test('a code that Postgres lost is never refused as unknown, and can be used after the repair in every process', async () => {
+  const [live, redis, code] = [stage.url, stage.connectToRedis(), 'LATECODE'];
+  const redeem = (url: string, user: string) =>
+    sendOnce(`${url}/coupons/redeem`, {
+      method: 'POST',
+      headers: { 'idempotency-key': `key-of-${user}` },
+      json: { code, user_id: user, order_id: `order-of-${user}` },
+    });
+  const validate = (url: string, typed = code) =>
+    sendOnce(`${url}/coupons/validate`, { method: 'POST', json: { code: typed, user_id: 'someone' } });
+  /** The first answer for which an engine is not away. */
+  const answered = async (ask: () => Promise<Answer>) => {
+    let answer: Answer | null = null;
+    await until('it is answered', async () => {
+      answer = await ask().catch(() => null);
+      return answer !== null && answer.status !== 503;
+    });
+    return answer as unknown as Answer;
+  };
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
+  let product = '';
+  await until('a campaign is opened', async () => {
+    const terms = { total_limit: 50, type: 'shared', code, hold_seconds: 600 };
+    product = await stage.openCampaign(terms).catch(() => '');
+    return product !== '';
+  });
+  const first = await answered(() => redeem(live, 'dee'));
+  expect(first.status).toBe(201);
+  await until('it is in Postgres alone', async () => (await redis.xlen(keys.journal)) === 0);
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
+
+  await stage.startApi({ ...stage.env, PORT: '0' });
+  const second = stage.url;
+  stage.url = live;
+  await redis.publish(keys.termsNotifications, product);
+  await until('the first process has forgotten the terms', async () => (await validate(live)).status !== 200);
+  for (const url of [live, second]) {
+    for (const answer of [await validate(url), await redeem(url, 'dee'), await redeem(url, 'eve')])
+      expectProblem(answer, 503, 'temporarily_unavailable');
+    expectProblem(await validate(url, 'NEVERISSUED'), 503, 'temporarily_unavailable');
+  }
+
+  expect(await reconcile([])).toMatchObject({ code: 0, out: expect.stringContaining(`ok     ${product}`) });
+  for (const [url, user] of [
+    [live, 'fay'],
+    [second, 'gus'],
+  ] as const) {
+    expect((await answered(() => validate(url))).status).toBe(200);
+    const replay = await answered(() => redeem(url, 'dee'));
+    expect([replay.status, replay.data.reservation_id]).toEqual([201, first.data.reservation_id]);
+    expect((await answered(() => redeem(url, user))).status).toBe(201);
+    expectProblem(await answered(() => validate(url, 'NEVERISSUED')), 404, 'code_not_found');
+  }
+  await stage.apis.pop()?.stop();
 });
 
 test('a campaign that a worker was filling when Postgres was set back comes back as the backup has it', async () => {

@@ -5,8 +5,10 @@ import { restorePostgres, restoreTogether } from '../../commands/reconcile/resto
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
 import { cloudEvent } from '../../shared/contracts/events.js';
 import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
+import { ADVISORY_LOCKS } from '../../shared/postgres/advisory-locks.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
+import { connectForSubscription } from '../../shared/redis/connections.js';
 import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -15,6 +17,7 @@ import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { Breaking } from '../harness/breaking-database.js';
 import type { TestCampaign } from '../harness/campaign.js';
+import { atEnd } from '../harness/cleanup.js';
 import { HOUR_MS, laterBy } from '../harness/moved-clock.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
@@ -558,6 +561,37 @@ test('reconcile --after-restore creates a campaign again whose sales began after
   ]);
   await campaign.release(String(ids[0]));
   await store.persist();
+  await expectWhole(campaign);
+});
+
+test('reconcile --after-restore announces the code of a campaign that Postgres lost under the lock on issuing, then its terms', async () => {
+  const backup = await takeBackup(store.sql);
+  const campaign = await store.openCampaign({ type: 'shared', code: 'ANNOUNCED' });
+  await store.persist();
+  await goBack(store.sql, backup);
+  const announced: string[][] = [];
+  const subscriber = connectForSubscription(sale.engine.url, () => {});
+  atEnd('a subscriber', () => subscriber.disconnect());
+  await subscriber.subscribe(keys.codes, keys.termsNotifications);
+  subscriber.on('message', (...message) => announced.push(message));
+  // As a filter does that catches up.
+  await store.sql.query(`select pg_advisory_lock(${ADVISORY_LOCKS.issuing})`);
+  const repairing = repair();
+  await until('the repair waits for the filter', async () => {
+    const { rows } = await store.sql.query(
+      `select 1 from pg_locks join pg_database on pg_database.oid = database
+       where datname = current_database() and objid = ${ADVISORY_LOCKS.issuing} and not granted`,
+    );
+    return rows.length > 0;
+  });
+  expect(announced).toEqual([]);
+  await store.sql.query(`select pg_advisory_unlock(${ADVISORY_LOCKS.issuing})`);
+  await repairing;
+  await until('both are announced', () => announced.length === 2);
+  expect(announced).toEqual([
+    [keys.codes, 'ANNOUNCED'],
+    [keys.termsNotifications, campaign.product],
+  ]);
   await expectWhole(campaign);
 });
 

@@ -112,6 +112,30 @@ test('HistoryWatch judges a server by its epoch, by what Postgres knows, and wit
   expect(await watch.judge({ generation: 200, server: 'new server' }, 'new server')).toEqual({ open: true });
 });
 
+test('HistoryWatch knows whether Postgres was set back, from the first reads of both engines on', async () => {
+  const { watch, begin, rows } = await start();
+  const after = async (firstId: string | null, lastId: string) => {
+    watch.seesJournal({ firstId, lastId, entries: firstId === null ? 0 : 1 });
+    await watch.beat();
+    return watch.isSetBack;
+  };
+  await begin(100, '0-0');
+  await watch.beat();
+  expect(watch.isSetBack).toBe(null);
+  expect([await after(null, '0-0'), await after('100-0', '100-3'), await after('100-2', '100-3')]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+  await rows("update journal_cursor set last_id = '100-3'");
+  expect([await after(null, '100-3'), await after(null, '100-4')]).toEqual([false, true]);
+  // The first entry of a history follows the cursor, unless Postgres lacks that history or the end of the one before.
+  await begin(200, '100-3');
+  expect([await after('200-0', '200-4'), await after('300-0', '300-4')]).toEqual([false, true]);
+  await rows("update journal_cursor set last_id = '100-2'");
+  expect(await after('200-0', '200-4')).toBe(true);
+});
+
 test('HistoryWatch lets no reply wait for a commit of an older history', async () => {
   const { watch, commits, begin } = await start();
   await begin(100, '0-0');

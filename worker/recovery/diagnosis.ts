@@ -1,7 +1,8 @@
 import type { JournalState } from '../../shared/postgres/journal-histories.js';
+import { isBehind } from '../../shared/redis/continuity.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
 import type { JournalPosition } from '../../shared/redis/journal.js';
-import { compareJournalIds, generationOf, JOURNAL_START, nextId, numberOf } from '../../shared/redis/journal-ids.js';
+import { compareJournalIds, JOURNAL_START } from '../../shared/redis/journal-ids.js';
 
 /** The state of a Redis server and of Postgres, read together. */
 export type Look = {
@@ -77,18 +78,4 @@ export function diagnose(look: Look): Diagnosis {
 /** Whether the latest history has no entry yet, and nothing after its beginning was committed. */
 function isFresh(journal: JournalPosition, afterId: string, cursor: string): boolean {
   return journal.entries === 0 && compareJournalIds(cursor, afterId) === 0;
-}
-
-/** Whether entries between the cursor and the journal are missing in Postgres, because it was set back. */
-export function isBehind(
-  cursor: string,
-  { firstId, lastId, entries }: JournalPosition,
-  firstBegins: string | null,
-): boolean {
-  if (compareJournalIds(lastId, cursor) <= 0) return false;
-  if (entries === 0 || firstId === null) return true;
-  // Committed entries that are not trimmed yet may come first.
-  if (compareJournalIds(firstId, cursor) <= 0 || firstId === nextId(cursor)) return false;
-  if (generationOf(firstId) === generationOf(cursor)) return true;
-  return firstBegins === null || numberOf(firstId) > 0 || compareJournalIds(firstBegins, cursor) !== 0;
 }

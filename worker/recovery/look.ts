@@ -4,6 +4,7 @@ import { type HistoryWatch, otherNumber } from '../../shared/history/history-wat
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { isBehind } from '../../shared/redis/continuity.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
 import { readForeignFormat } from '../../shared/redis/format.js';
 import { type Installation, readInstallation } from '../../shared/redis/installation.js';
@@ -12,7 +13,7 @@ import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import { isBehind, type Look } from './diagnosis.js';
+import type { Look } from './diagnosis.js';
 
 type Deps = {
   sale: SaleStore;
