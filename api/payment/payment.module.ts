@@ -30,7 +30,7 @@ export function paymentModule(
   { auth: { apiKeys, tickets }, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>,
   { acknowledgements }: Claims,
 ): Route[] {
-  const { config, clock, sales, shards, directory, database, metrics, log } = core;
+  const { config, clock, sales, shards, setBack, directory, database, metrics, log } = core;
   const lookup = new ReservationLookup({
     ...{ directory, sales },
     orders: new ReservationOrders(database),
@@ -39,7 +39,9 @@ export function paymentModule(
     untilPersisted: async (product) => {
       const isDivided = product !== null && sales.map.bucketsOf(product) > 1;
       const concerned = product === null || isDivided ? shards.all : [shards.of(product, FIRST_BUCKET)];
-      await Promise.all(concerned.map(({ index }) => acknowledgements.persisted(index)));
+      const persisted = concerned.map(({ index }) => acknowledgements.persisted(index));
+      // A process that heard of a commit does not notice by itself that Postgres has lost it.
+      await Promise.all([setBack.assertWholeNow(), ...persisted]);
     },
   });
   const table = new PaymentEventsTable(database);

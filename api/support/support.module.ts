@@ -18,7 +18,7 @@ import { SupportActions } from './support-actions.js';
 
 /** Finding users, orders and payments, helping users, and their rights. */
 export function supportModule(core: Core, guards: Guards, { acknowledgements }: Claims): Route[] {
-  const { database, sales, directory, clock, log } = core;
+  const { database, sales, directory, setBack, clock, log } = core;
   const { apiKeys } = guards.auth;
   const table = new CampaignsTable(database);
   const history = new PersonHistory(database);
@@ -40,7 +40,7 @@ export function supportModule(core: Core, guards: Guards, { acknowledgements }: 
   const exported = { stored: new UserExport(database), fresh, history, now: () => new Date(clock.nowMs()) };
   return [
     ...supportRoutes({ finder, history, actions, apiKeys, log }),
-    ...reservationRoutes({ finder, apiKeys }),
+    ...reservationRoutes({ finder, setBack, apiKeys }),
     ...rightsRoutes({ erasures: new Erasures(database), exported, database, apiKeys, log }),
   ];
 }

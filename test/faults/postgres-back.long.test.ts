@@ -7,6 +7,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, Shopper, sendOnce } from '../harness/clients.js';
+import { SERVICE_SECRET } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { ledger, verdictAtRest } from '../harness/verdict.js';
 import { copyFolder, Stage } from './stage.js';
@@ -30,6 +31,23 @@ async function reconcile(
   if (killAfterMs !== null) setTimeout(() => child.kill('SIGKILL'), killAfterMs);
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, out };
+}
+
+const redeemOnce = (url: string, code: string, user: string) =>
+  sendOnce(`${url}/coupons/redeem`, {
+    method: 'POST',
+    headers: { 'idempotency-key': `key-of-${user}` },
+    json: { code, user_id: user, order_id: `order-of-${user}` },
+  });
+
+/** The first answer for which an engine is not away. */
+async function answered(ask: () => Promise<Answer>): Promise<Answer> {
+  let answer: Answer | null = null;
+  await until('it is answered', async () => {
+    answer = await ask().catch(() => null);
+    return answer !== null && answer.status !== 503;
+  });
+  return answer as unknown as Answer;
 }
 
 test('a Postgres whose data directory was set back is made whole while the sale goes on', async () => {
@@ -142,23 +160,9 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
 
 test('a code that Postgres lost is never refused as unknown, and can be used after the repair in every process', async () => {
   const [live, redis, code] = [stage.url, stage.connectToRedis(), 'LATECODE'];
-  const redeem = (url: string, user: string) =>
-    sendOnce(`${url}/coupons/redeem`, {
-      method: 'POST',
-      headers: { 'idempotency-key': `key-of-${user}` },
-      json: { code, user_id: user, order_id: `order-of-${user}` },
-    });
+  const redeem = (url: string, user: string) => redeemOnce(url, code, user);
   const validate = (url: string, typed = code) =>
     sendOnce(`${url}/coupons/validate`, { method: 'POST', json: { code: typed, user_id: 'someone' } });
-  /** The first answer for which an engine is not away. */
-  const answered = async (ask: () => Promise<Answer>) => {
-    let answer: Answer | null = null;
-    await until('it is answered', async () => {
-      answer = await ask().catch(() => null);
-      return answer !== null && answer.status !== 503;
-    });
-    return answer as unknown as Answer;
-  };
   await stage.withoutPostgres(() => copyFolder(folder, backup));
   let product = '';
   await until('a campaign is opened', async () => {
@@ -194,6 +198,37 @@ test('a code that Postgres lost is never refused as unknown, and can be used aft
     expectProblem(await answered(() => validate(url, 'NEVERISSUED')), 404, 'code_not_found');
   }
   await stage.apis.pop()?.stop();
+});
+
+test('no order is said to have no reservations while Postgres is set back', async () => {
+  const [redis, code, user] = [stage.connectToRedis(), 'ORDERCODE', 'hal'];
+  const order = `order-of-${user}`;
+  await stage.withoutPostgres(() => copyFolder(folder, backup));
+  let product = '';
+  await until('a campaign is opened', async () => {
+    const terms = { total_limit: 5, type: 'shared', code, hold_seconds: 600 };
+    product = await stage.openCampaign(terms).catch(() => '');
+    return product !== '';
+  });
+  const { data } = await answered(() => redeemOnce(stage.url, code, user));
+  await until('it is in Postgres alone', async () => (await redis.xlen(keys.journal)) === 0);
+  const headers = { authorization: `Bearer ${SERVICE_SECRET}` };
+  const call = (path: string, json?: unknown) =>
+    sendOnce(`${stage.url}/flash-sale/${path}`, { headers, ...(json ? { method: 'POST', json } : {}) });
+  const [list, one] = [`reservations?order_id=${order}`, `reservations/${data.reservation_id}`];
+  await stage.withoutPostgres(() => copyFolder(backup, folder));
+  // It may be away for a moment, and then be known to be set back.
+  expect((await answered(() => call(one))).status).toBe(200);
+  await until('the process knows it', async () => (await call(list)).status === 503);
+  for (const path of [list, `${list}&product_id=${product}`, `${list}&user_id=${user}`])
+    expectProblem(await call(path), 503, 'temporarily_unavailable');
+  for (const path of ['confirm', 'refund', 'extend', 'release'])
+    expectProblem(await call(path, { order_id: order }), 503, 'temporarily_unavailable');
+  expect((await call(one)).data).toMatchObject({ reservation_id: data.reservation_id, status: 'reserved' });
+  expect((await reconcile([])).code).toBe(0);
+  const { body } = await answered(() => call(list));
+  expect(body.data).toMatchObject([{ reservation_id: data.reservation_id, status: 'reserved' }]);
+  expect((await answered(() => call('confirm', { order_id: order }))).status).toBe(200);
 });
 
 test('a campaign that a worker was filling when Postgres was set back comes back as the backup has it', async () => {
