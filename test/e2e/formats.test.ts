@@ -65,11 +65,11 @@ const need = `this version needs format ${FORMAT}. Nothing was changed. Remedy:`
 describe('A database', () => {
   it('with another format number is left as it is', async () => {
     const database = await createTestDatabase();
-    await database.client.query('update installation set format = 7');
+    await database.client.query('update installation set format = 99');
     await expectRefusals(
       await startTestRedis(),
       database,
-      `The data in Postgres have format 7, ${need} a DATABASE_URL that names an empty database`,
+      `The data in Postgres have format 99, ${need} a DATABASE_URL that names an empty database`,
     );
   });
 
@@ -89,11 +89,11 @@ describe('A database', () => {
 describe('A Redis', () => {
   it('with another format number is left as it is, and so is an empty database', async () => {
     const redis = await startTestRedis();
-    await redis.client.mset(keys.format, 7, keys.epoch, '5|server');
+    await redis.client.mset(keys.format, 99, keys.epoch, '5|server');
     await expectRefusals(
       redis,
       await createTestDatabase(null),
-      `The data in Redis have format 7, ${need} a REDIS_URL that names an empty Redis`,
+      `The data in Redis have format 99, ${need} a REDIS_URL that names an empty Redis`,
     );
   });
 
@@ -107,10 +107,10 @@ describe('A Redis', () => {
 describe('`npm run migrate` for `npm start`', () => {
   it('prints the command that moves the data of its own engines aside', async () => {
     const [redis, database] = [await startTestRedis(), await createTestDatabase()];
-    await database.client.query('update installation set format = 7');
+    await database.client.query('update installation set format = 99');
     const env = serviceEnv(redis.url, database.url, { DOORBUSTER_OWN_POSTGRES: '/home/me/.data' });
     const { code, output } = await run('migrations', env);
-    expect([code, output.trim().split('Remedy: ')[1]]).toEqual([1, "mv '/home/me/.data' '/home/me/.data.format-7'"]);
+    expect([code, output.trim().split('Remedy: ')[1]]).toEqual([1, "mv '/home/me/.data' '/home/me/.data.format-99'"]);
   });
 
   it('makes the schema with the number of this version, once', async () => {
