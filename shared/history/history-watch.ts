@@ -136,6 +136,11 @@ export class HistoryWatch {
     return this.#beating;
   }
 
+  /** Reports unless it has done so within `ms`. @throws EngineUnavailable when Postgres is away */
+  async beatUnlessWithin(ms: number): Promise<void> {
+    if (this.#reportedAt === null || performance.now() - this.#reportedAt > ms) await this.beat();
+  }
+
   /** Takes what the shard knows of its installation. */
   sees(installation: Installation): void {
     const { map } = this.deps;
