@@ -75,16 +75,15 @@ export class ScriptRunner {
     { keys }: CallOf<Contract>,
   ): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
-    const product = () => productOfKey((keys as { campaign: string }).campaign);
     if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
     // The campaign is missing in this shard (includes/campaign.lua).
-    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign') this.places?.assertNowhere(product());
+    if (kind === 'not_found' && (reply as unknown[])[1] === 'campaign') this.places?.assertNowhere(campaignOf(keys));
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
     const outcome = decode((reply as string[]).slice(1)) as { kind: string; isBucket?: boolean };
     outcome.kind = kind;
     // What the user has may be in another bucket.
-    if (outcome.isBucket) this.places?.assertDivided(product());
+    if (outcome.isBucket) this.places?.assertDivided(campaignOf(keys));
     return outcome as OutcomeOf<Contract>;
   }
 
@@ -130,6 +129,9 @@ export class ScriptRunner {
     return script;
   }
 }
+
+/** The campaign of a call with the key `campaign`. */
+const campaignOf = (keys: unknown): ProductId => productOfKey((keys as { campaign: string }).campaign);
 
 function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
