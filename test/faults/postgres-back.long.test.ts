@@ -158,18 +158,19 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
   expect((await restock()).data).toMatchObject({ product_id: product, total_limit: 6 });
 });
 
+/** Opens a campaign with a shared code, as soon as Postgres is back. */
+const openWithCode = (code: string): Promise<string> =>
+  until('a campaign is opened', () =>
+    stage.openCampaign({ total_limit: 50, type: 'shared', code, hold_seconds: 600 }).catch(() => ''),
+  );
+
 test('a code that Postgres lost is never refused as unknown, and can be used after the repair in every process', async () => {
   const [live, redis, code] = [stage.url, stage.connectToRedis(), 'LATECODE'];
   const redeem = (url: string, user: string) => redeemOnce(url, code, user);
   const validate = (url: string, typed = code) =>
     sendOnce(`${url}/coupons/validate`, { method: 'POST', json: { code: typed, user_id: 'someone' } });
   await stage.withoutPostgres(() => copyFolder(folder, backup));
-  let product = '';
-  await until('a campaign is opened', async () => {
-    const terms = { total_limit: 50, type: 'shared', code, hold_seconds: 600 };
-    product = await stage.openCampaign(terms).catch(() => '');
-    return product !== '';
-  });
+  const product = await openWithCode(code);
   const first = await answered(() => redeem(live, 'dee'));
   expect(first.status).toBe(201);
   await until('it is in Postgres alone', async () => (await redis.xlen(keys.journal)) === 0);
@@ -204,12 +205,7 @@ test('no order is said to have no reservations while Postgres is set back', asyn
   const [redis, code, user] = [stage.connectToRedis(), 'ORDERCODE', 'hal'];
   const order = `order-of-${user}`;
   await stage.withoutPostgres(() => copyFolder(folder, backup));
-  let product = '';
-  await until('a campaign is opened', async () => {
-    const terms = { total_limit: 5, type: 'shared', code, hold_seconds: 600 };
-    product = await stage.openCampaign(terms).catch(() => '');
-    return product !== '';
-  });
+  const product = await openWithCode(code);
   const { data } = await answered(() => redeemOnce(stage.url, code, user));
   await until('it is in Postgres alone', async () => (await redis.xlen(keys.journal)) === 0);
   const headers = { authorization: `Bearer ${SERVICE_SECRET}` };
