@@ -3,7 +3,6 @@ import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { isFullQueue, type QueueState } from '../../shared/queues/queues.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
-import { compareJournalIds, generationOf, nextId } from '../../shared/redis/journal-ids.js';
 import type { Shard } from '../../shared/shards/shard.js';
 
 export type Check = { ok: boolean; detail: string };
@@ -153,12 +152,12 @@ class ShardReadiness {
   }
 
   async #journal(): Promise<Check> {
-    const { journal, clock } = this.shard;
+    const { journal, clock, watch } = this.shard;
     try {
       const { entries, oldestMs } = await journal.backlog();
       const lag = oldestMs === null ? 0 : Math.max(0, Math.round((clock.nowMs() - oldestMs) / 1000));
       const late = lag > JOURNAL_LAG_WARN_SECONDS ? '; the worker or Postgres is behind' : '';
-      const gap = (await this.#hasGap()) ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
+      const gap = watch.isSetBack ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
       return {
         ok: entries < this.deps.journalLimitEntries,
         detail: `${entries} entries, the oldest ${lag} s old${late}${gap}`,
@@ -166,22 +165,6 @@ class ShardReadiness {
     } catch {
       return { ok: false, detail: 'could not be read' };
     }
-  }
-
-  /** Whether Postgres lacks entries that are no longer in the journal. The sale continues without them. */
-  async #hasGap(): Promise<boolean> {
-    const { watch, journal } = this.shard;
-    const { state } = watch;
-    if (!state?.latest) return false;
-    const { firstId, lastId } = await journal.position();
-    if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
-    // Reads the cursor again, so that entries persisted since the first read do not count as missing.
-    // While Postgres is away, nothing says that it lacks entries, and its own check has the reason.
-    const now = await watch.beat().catch(() => null);
-    if (now === null) return false;
-    const { cursor } = now;
-    if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
-    return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }
 }
 

@@ -40,6 +40,12 @@ const redeemOnce = (url: string, code: string, user: string) =>
     json: { code, user_id: user, order_id: `order-of-${user}` },
   });
 
+/** What /readyz says of the journal. */
+async function journalCheck(): Promise<string> {
+  const { body } = await sendOnce(`${stage.url}/readyz`);
+  return body.checks.journal.detail;
+}
+
 /** The first answer for which an engine is not away. */
 async function answered(ask: () => Promise<Answer>): Promise<Answer> {
   let answer: Answer | null = null;
@@ -93,6 +99,7 @@ test('a Postgres whose data directory was set back is made whole while the sale 
   await stage.withoutPostgres(() => copyFolder(backup, folder));
   const met = crowd.completed.length;
   await until('people buy while Postgres lacks the past', () => crowd.completed.length >= met + 50);
+  await until('/readyz says so', async () => (await journalCheck()).includes('Postgres was set back'));
 
   const dry = await reconcile(['--dry-run']);
   expect(dry.out).toContain(`campaign ${small}`);
@@ -106,6 +113,7 @@ test('a Postgres whose data directory was set back is made whole while the sale 
   expect(written.out).toContain(`ok     ${product}`);
   expect(written.code).toBe(0);
   expect((await reconcile(['--dry-run'])).out).toContain('Postgres lacks nothing');
+  await until('/readyz says it no longer', async () => !(await journalCheck()).includes('set back'));
   await crowd.finish();
   // Not how fast the crowd was served, since the command and three engines share the machine with it.
   const { verdict } = await ledger(stage.env, product);
