@@ -147,9 +147,9 @@ export class CodesTable {
    * Reads every code after the marks by COPY, which costs a third of queries. A mark moves after the last code of a
    * range. Shared codes are always read, because they have no number.
    * @param range codes of one COPY
-   * @param take gets them in parts of up to 64 KiB; an error that it throws ends the reading
+   * @param take gets them in parts of up to 64 KiB, the next one when it has ended; an error of it ends the reading
    */
-  async readBeyond(marks: CodeMarks, range: number, take: (codes: string[]) => void): Promise<void> {
+  async readBeyond(marks: CodeMarks, range: number, take: (codes: string[]) => Promise<void>): Promise<void> {
     await this.#copy('code_no = 0', take);
     const { rows: series } = await this.database.query<{ campaign_id: string; last_no: number }>(
       'select campaign_id, last_no from code_series where last_no > 0 order by campaign_id',
@@ -163,13 +163,13 @@ export class CodesTable {
     }
   }
 
-  async #copy(which: string, take: (codes: string[]) => void): Promise<void> {
+  async #copy(which: string, take: (codes: string[]) => Promise<void>): Promise<void> {
     await this.database.withClient(async (client) => {
       let rest = '';
       for await (const chunk of client.query(copyTo(`copy (select code from codes where ${which}) to stdout`))) {
         const lines = (rest + (chunk as Buffer).toString('latin1')).split('\n');
         rest = lines.pop() ?? '';
-        take(lines);
+        await take(lines);
       }
     });
   }

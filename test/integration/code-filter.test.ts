@@ -160,6 +160,49 @@ test('the code filter misses nothing that is issued while it loads', async () =>
   expect(filter.mayContain('NEVER2')).toBe(false);
 });
 
+test('the code filter lets requests through while it loads', async () => {
+  let turns = 0;
+  class Turns extends CodesTable {
+    override readBeyond(...[marks, range, take]: Parameters<CodesTable['readBeyond']>) {
+      return super.readBeyond(marks, range, async (some) => {
+        let isTaken = false;
+        const counted = (async () => {
+          for (turns = 0; !isTaken; turns += 1) await nextTurn();
+        })();
+        try {
+          await take(some.concat(drawCodes(20_000, FORM)));
+        } finally {
+          isTaken = true;
+          await counted;
+        }
+      });
+    }
+  }
+  await issue(1);
+  const { filter } = startFilter({}, new Turns(store.database));
+  await sure(filter);
+  expect(turns).toBeGreaterThan(19);
+});
+
+test('the code filter counts each code once when its load was interrupted', async () => {
+  const known = await issue(300);
+  let parts = 0;
+  class Interrupted extends CodesTable {
+    override readBeyond(...[marks, range, take]: Parameters<CodesTable['readBeyond']>) {
+      return super.readBeyond(marks, range, async (some) => {
+        await take(some);
+        parts += 1;
+        if (parts < 5) throw new Error('interrupted');
+      });
+    }
+  }
+  const { filter } = startFilter({ codeRangeCodes: 1_000 }, new Interrupted(store.database));
+  await sure(filter);
+  expect(known.filter((code) => !filter.mayContain(code))).toEqual([]);
+  const { numbered, shared } = await codes.count();
+  expect(filter.state.codes).toBeLessThanOrEqual(numbered + shared);
+});
+
 test('the code filter answers "may be" after its subscription was down, until it has what it missed', async () => {
   // No page comes until it is let: the state in between can be looked at.
   let gate: Promise<void> = Promise.resolve();
