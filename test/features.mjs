@@ -129,6 +129,7 @@ export const FEATURES = {
   'scripts/': ['loadtest/command'],
   'scripts/push-keys.mjs': ['e2e/push'],
   'scripts/webhooks-listen.mjs': ['e2e/webhooks-listen'],
+  'examples/cart-consumer/': ['e2e/cart-consumer'],
   'examples/tiny-shop/': ['e2e/tiny-shop'],
   'server/': ['e2e/checkout-url', 'e2e/tiny-shop', 'generators/packages.long'],
   'shared/': ['e2e/flash-sale', 'e2e/coupons'],

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
 import type { ClickHouseClient } from '@clickhouse/client';
 import type { Event } from '../read-events.js';
+import { readSql } from '../read-sql.js';
 
 const TABLE = 'doorbuster_events';
-/** Beside the sources: the build copies no SQL. */
-const FOLDER = new URL(import.meta.url.includes('/dist/') ? '../../../examples/analytics/' : './', import.meta.url);
-const read = (name: string): string => readFileSync(new URL(name, FOLDER), 'utf8');
+const read = (name: string): string => readSql(import.meta.url, name);
 
 /** The queries of dashboard.sql by their names. */
 export function dashboardQueries(): Map<string, string> {

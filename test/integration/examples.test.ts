@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { Carts } from '../../examples/cart-consumer/cart.js';
 import { FraudCounter, type Suspicion } from '../../examples/fraud-counter/counter.js';
 import { createGroup, type Event, readEvents } from '../../examples/read-events.js';
 import { Metrics } from '../../shared/observability/metrics.js';
@@ -10,12 +9,14 @@ import { keys } from '../../shared/redis/keys.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import type { TestCampaign } from '../harness/campaign.js';
+import { startCarts } from '../harness/example-carts.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
 const sale = await startSale();
 const store = await startPersistence(sale);
 const { redis } = sale;
+const { carts } = await startCarts();
 
 /** Everything that happened until now comes to the stream. */
 async function publish(): Promise<void> {
@@ -61,58 +62,81 @@ async function redeem(
 
 const HALF = { kind: 'percent', percent: 50 } as const;
 
+/** A cart of 100.00 EUR, and what it costs now. */
+async function newCart() {
+  const order = `cart-${randomUUID()}`;
+  await carts.setSubtotal(order, 10_000, 'EUR');
+  return { order, total: async () => (await carts.read(order))?.total };
+}
+
 test('the cart applies a discount once, however often it hears of it', async () => {
   const campaign = await store.openCampaign({ discount: HALF });
-  const carts = new Carts(redis, `cart-${randomUUID()}`);
   const reader = await newReader((event) => carts.handle(event));
-  await redeem(campaign, 'ann', 'cart-1');
-  await campaign.take('bob', { order: 'cart-2' });
+  const [paid, unpaid] = [await newCart(), await newCart()];
+  await redeem(campaign, 'ann', paid.order);
+  await campaign.take('bob', { order: unpaid.order });
   await publish();
   await reader.catchUp();
-  const once = [{ order: 'cart-1', qty: 1, discount: HALF, state: 'applied' }];
-  expect([await carts.discounts('cart-1'), await carts.discounts('cart-2')]).toEqual([once, []]);
+  expect([await paid.total(), await unpaid.total()]).toEqual([5_000, 10_000]);
   await reader.startAgain();
   await reader.catchUp();
-  expect(await carts.discounts('cart-1')).toEqual(once);
+  expect([await paid.total(), await unpaid.total()]).toEqual([5_000, 10_000]);
 });
 
-test('the cart takes a discount back, and a late repetition does not bring it again', async () => {
-  const campaign = await store.openCampaign({ discount: HALF });
-  const carts = new Carts(redis, `cart-${randomUUID()}`);
-  const heard: Event[] = [];
-  const reader = await newReader((event) => {
-    heard.push(event);
-    return carts.handle(event);
+test('the cart takes a discount back, by units and whole, and a replay does not bring it again', async () => {
+  const campaign = await store.openCampaign({
+    discount: { kind: 'amount', amount: 500, currency: 'EUR' },
+    perUserLimit: 3,
   });
-  const id = await redeem(campaign, 'ann', 'cart-3');
-  await publish();
-  await reader.catchUp();
-  expect((await carts.discounts('cart-3')).length).toBe(1);
+  const reader = await newReader((event) => carts.handle(event));
+  const { order, total } = await newCart();
+  const id = await campaign.take('ann', { order, qty: 3 });
+  await campaign.confirm(id);
+  const totals: unknown[] = [];
+  const hear = async () => {
+    await publish();
+    await reader.catchUp();
+    totals.push(await total());
+  };
+  await hear();
+  await campaign.refund(id, '', 1);
+  await hear();
   await campaign.refund(id);
-  await publish();
-  await reader.catchUp();
-  expect(await carts.discounts('cart-3')).toEqual([]);
+  await hear();
   await reader.startAgain();
-  await reader.catchUp();
-  expect(await carts.discounts('cart-3')).toEqual([]);
-  const redeemed = heard.find(({ type, subject }) => subject === id && type.includes('redeemed'));
-  await carts.handle(redeemed as Event);
-  expect(await carts.discounts('cart-3')).toEqual([]);
+  await hear();
+  expect(totals).toEqual([8_500, 9_500, 10_000, 10_000]);
 });
 
 test('an event that a reader had when it died is handled by the next one', async () => {
   const campaign = await store.openCampaign({ discount: HALF });
-  const carts = new Carts(redis, `cart-${randomUUID()}`);
   const reader = await newReader((event) => carts.handle(event));
-  await redeem(campaign, 'ann', 'cart-4');
+  const [before, after] = [await newCart(), await newCart()];
+  await redeem(campaign, 'ann', before.order);
+  await redeem(campaign, 'bob', after.order);
   await publish();
+  const isOf = (event: Event, order: string) => event.type.includes('redeemed') && event.data.order_id === order;
   const dying = async (event: Event) => {
-    if (event.type.includes('redeemed') && event.data.order_id === 'cart-4') throw new Error('killed');
+    if (isOf(event, before.order)) throw new Error('killed before');
     await carts.handle(event);
   };
-  await expect(reader.readAs('one', dying)).rejects.toThrow('killed');
-  await reader.catchUp('two');
-  expect((await carts.discounts('cart-4')).length).toBe(1);
+  await expect(reader.readAs('one', dying)).rejects.toThrow('killed before');
+  expect(await before.total()).toBe(10_000);
+  // Its transaction is committed, and the event not acknowledged.
+  const dyingLater = async (event: Event) => {
+    await carts.handle(event);
+    if (isOf(event, after.order)) throw new Error('killed after');
+  };
+  await expect(reader.readAs('two', dyingLater)).rejects.toThrow('killed after');
+  expect(await after.total()).toBe(5_000);
+  const repeated: Event[] = [];
+  const third = async (event: Event) => {
+    repeated.push(event);
+    await carts.handle(event);
+  };
+  while ((await reader.readAs('three', third)) > 0);
+  expect(repeated.some((event) => isOf(event, after.order))).toBe(true);
+  expect([await before.total(), await after.total()]).toEqual([5_000, 5_000]);
 });
 
 test('the fraud counter counts each redemption once, by device and by user, within its window', async () => {
