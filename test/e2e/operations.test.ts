@@ -82,6 +82,25 @@ test('/metrics is Prometheus text with the prefix of ours, and counts', async ()
   expect(text).not.toMatch(/user-|user_id|reservation_id/);
 });
 
+test('/metrics counts how often terms of a campaign were in memory', async () => {
+  const code = `TERMS${randomUUID().slice(0, 8).toUpperCase()}`;
+  await operator.openCampaign({ code, total_limit: 1 });
+  const counted = async () => {
+    const text = await metricsText(service.url);
+    return ['memory', 'postgres'].map((from) =>
+      Number(new RegExp(`^doorbuster_terms_lookups_total\\{from="${from}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0),
+    ) as [number, number];
+  };
+  const check = () => send(`${service.url}/coupons/validate`, { method: 'POST', json: { code, user_id: 'ann' } });
+  const [memory, postgres] = await counted();
+  for (let times = 0; times < 10; times += 1) expect((await check()).status).toBe(200);
+  const [memoryAfter, postgresAfter] = await counted();
+  // A minute may pass on a busy machine, and the terms are read again.
+  expect(memoryAfter - memory).toBeGreaterThanOrEqual(5);
+  expect(postgresAfter - postgres).toBeGreaterThanOrEqual(1);
+  expect(postgresAfter - postgres).toBeLessThanOrEqual(5);
+});
+
 test('/metrics, /readyz and the documents cost a thousand callers no more than a few', async () => {
   const redisCalls = async () =>
     Number(/total_commands_processed:(\d+)/.exec(await service.redis.client.info('stats'))?.[1]);
