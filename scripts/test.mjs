@@ -211,7 +211,7 @@ function poolerLine({ DOORBUSTER_TEST_POOLER_URL: url }) {
  */
 async function findForKafka(step) {
   const { findKafka } = await import('./engines/kafka.mjs');
-  const { findClickHouse } = await import('./engines/clickhouse.mjs');
+  const { findClickHouse, findClickHouseServer } = await import('./engines/clickhouse.mjs');
   const libraries = await step(
     'looking for Kafka',
     (say) => findKafka({ say }),
@@ -220,9 +220,19 @@ async function findForKafka(step) {
   const clickhouse = await step(
     'looking for ClickHouse',
     (say) => findClickHouse({ say }),
-    (path) => (path ? `ClickHouse is ${path}` : 'no Python with pip: the test with ClickHouse is skipped'),
+    (path) =>
+      path ? `ClickHouse is ${path}` : 'no Python with pip: the test with the engine of ClickHouse is skipped',
   );
-  return { DOORBUSTER_TEST_KAFKA: libraries, ...(clickhouse ? { DOORBUSTER_TEST_CHDB: clickhouse } : {}) };
+  const server = await step(
+    'looking for a server of ClickHouse',
+    (say) => findClickHouseServer({ say }),
+    (path) => (path ? `its server is ${path}` : 'no package clickhouse-server: the test with a server is skipped'),
+  );
+  return {
+    DOORBUSTER_TEST_KAFKA: libraries,
+    ...(clickhouse ? { DOORBUSTER_TEST_CHDB: clickhouse } : {}),
+    ...(server ? { DOORBUSTER_TEST_CLICKHOUSE: server } : {}),
+  };
 }
 
 /**

@@ -1,12 +1,14 @@
-// Finds the engine of ClickHouse for `npm run test:kafka`: chDB, a Python package that contains it. There is no server
-// of ClickHouse in the package registries.
+// Finds ClickHouse for `npm run test:kafka`, twice, because no package has a server of today: chDB, a Python package
+// with the engine, and the distribution's package of a server, in Debian of 2018 (examples/analytics/README.md).
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { waitForLock } from '../lock.mjs';
 import { run } from '../processes.mjs';
-import { clearHalfDone, moveInto } from './apt.mjs';
+import { APT_LIMIT_MS, clearHalfDone, moveInto, unpackPackage } from './apt.mjs';
 
 const PACKAGE = 'chdb==4.4.0';
+const SERVER = { name: 'clickhouse-server', program: 'usr/sbin/clickhouse-server' };
 const ENGINES = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), '.engines');
 const HOME = join(ENGINES, PACKAGE.replace('==', '-'));
 const DOWNLOAD_LIMIT_MS = 600_000;
@@ -30,4 +32,25 @@ export async function findClickHouse({ say = () => {} } = {}) {
   }
   moveInto(draft, HOME);
   return HOME;
+}
+
+/**
+ * Finds the server of the distribution, or unpacks its package once (about 110 MB).
+ * @param {{ say?: (note: string) => void }} [options]
+ * @returns {Promise<string | undefined>} a starter of the server; undefined = the distribution has none
+ */
+export async function findClickHouseServer({ say = () => {} } = {}) {
+  const home = join(ENGINES, SERVER.name);
+  const starter = join(home, SERVER.name);
+  mkdirSync(ENGINES, { recursive: true });
+  const release = await waitForLock(`${home}.lock`, { limitMs: APT_LIMIT_MS, say });
+  try {
+    if (existsSync(starter)) return starter;
+    say(`fetching ${SERVER.name} with apt`);
+    return await unpackPackage(home, SERVER);
+  } catch {
+    return undefined;
+  } finally {
+    release();
+  }
 }

@@ -18,6 +18,7 @@ import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { startBroker } from './broker.js';
 import { startClickHouse } from './clickhouse.js';
+import { startServerOf2018 } from './clickhouse-2018.js';
 
 const broker = await startBroker();
 const service = await startService({ KAFKA_BROKERS: broker.brokers, KAFKA_TOPIC_PARTITIONS: '3' });
@@ -103,11 +104,27 @@ test('the fraud counter bans a user through the admin API, once', async () => {
   });
 });
 
-const withClickHouse = process.env.DOORBUSTER_TEST_CHDB ? test : test.skip;
-withClickHouse('the warehouse has each event once, and the queries of the dashboard', async () => {
+const withChdb = process.env.DOORBUSTER_TEST_CHDB ? test : test.skip;
+withChdb('the warehouse has each event once, and the queries of the dashboard', async () => {
   const client = createClient({ url: await startClickHouse() });
   atEnd('the client of ClickHouse', () => client.close());
-  const warehouse = new Warehouse(client);
+  await expectWarehouse(new Warehouse(client));
+});
+
+const withServer = process.env.DOORBUSTER_TEST_CLICKHOUSE ? test : test.skip;
+withServer('a server of ClickHouse that is killed has each event once', async () => {
+  const { client, kill, start } = await startServerOf2018();
+  await expectWarehouse(new Warehouse(client), async () => {
+    await kill();
+    return start;
+  });
+});
+
+/**
+ * Sells, and compares what the warehouse answers.
+ * @param goAway ends the server between two events, and returns how it comes back
+ */
+async function expectWarehouse(warehouse: Warehouse, goAway?: () => Promise<() => Promise<void>>): Promise<void> {
   await warehouse.createTable();
   await warehouse.createTable();
   const product = await openCampaign();
@@ -118,18 +135,28 @@ withClickHouse('the warehouse has each event once, and the queries of the dashbo
   await payments.release(held.data.reservation_id, 'changed their mind');
   const refunded = await sell(product, 'cid');
   await payments.refund(refunded);
+  const group = `analytics-${randomUUID()}`;
+  const written: Event[] = [];
+  const write = async (event: Event) => {
+    await warehouse.write([event]);
+    written.push(event);
+  };
+  if (goAway) {
+    let comeBack: (() => Promise<void>) | undefined;
+    const untilItFails = async (event: Event) => {
+      if (written.length === 2) comeBack = await goAway();
+      await write(event);
+    };
+    await expect(readUntil(group, campaign, untilItFails, () => false)).rejects.toThrow('ECONNREFUSED');
+    await comeBack?.();
+  }
   const events: Event[] = [];
-  await readUntil(
-    `analytics-${randomUUID()}`,
-    campaign,
-    async (event) => {
-      events.push(event);
-      await warehouse.write([event]);
-    },
-    () =>
-      events.some(({ type }) => type.includes('.refunded.')) &&
-      events.some(({ type }) => type.includes('.duplicated.')),
-  );
+  const writeAll = async (event: Event) => {
+    events.push(event);
+    await write(event);
+  };
+  const has = (type: string) => events.some((event) => event.type.includes(type));
+  await readUntil(group, campaign, writeAll, () => has('.refunded.') && has('.duplicated.'));
   // All of them come again.
   await warehouse.write(events);
   const ask = (name: string) => warehouse.ask(name, campaign);
@@ -155,7 +182,7 @@ withClickHouse('the warehouse has each event once, and the queries of the dashbo
     [1, 1],
     [1, 1],
   ]);
-});
+}
 
 test('the finance report names what differs between redemptions, events and the export', async () => {
   const product = await openCampaign();
