@@ -16,6 +16,7 @@ import { claimModule } from './claim/claim.module.js';
 import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
+import { wideNetwork } from './guards/caller/address.js';
 import { turnsOf } from './guards/caller/shop-networks.js';
 import { guardsModule } from './guards/guards.module.js';
 import { shareConnections } from './guards/limits/connection-room.js';
@@ -118,7 +119,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
       core.tracing,
-      lineOf,
+      { lineOf, wideOf: wideNetwork },
     );
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));

@@ -101,6 +101,9 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
   return app;
 }
 
+/** Whose turn a request waits for: the name of its network, and that of the wide network. */
+export type TurnsOf = { lineOf: (req: Request) => string; wideOf: (network: string) => string };
+
 /**
  * Creates the HTTP server in front of the app. Its request and response objects are created with the app's prototypes.
  * Otherwise Express sets the prototypes on every request, which costs more than the rest of its work
@@ -114,7 +117,7 @@ export function createHttpServer(
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
   tracing: Tracing | null = null,
-  lineOf: (req: Request) => string = () => '',
+  { lineOf, wideOf }: TurnsOf = { lineOf: () => '', wideOf: (network) => network },
 ): Server {
   // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
@@ -133,7 +136,7 @@ export function createHttpServer(
     else metrics.observeRequest('none', 'none', this.statusCode, seconds);
     pipelines.finished(socket);
   }
-  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
+  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideOf);
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import { wideNetwork } from '../guards/caller/address.js';
 import { RequestScheduler } from './request-scheduler.js';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const HOUR_MS = 3_600_000;
 const schedulerOf = (requests: number, ms = HOUR_MS) => {
-  const turns = new RequestScheduler({ requests, ms, accepting: { requests: 2, ms } });
+  const turns = new RequestScheduler({ requests, ms, accepting: { requests: 2, ms } }, wideNetwork);
   const served: (number | string)[] = [];
   const take = (request: number | string, network = '192.0.2.1') =>
     turns.take(
@@ -59,6 +60,21 @@ describe('networks that wait', () => {
     expect(served.slice(8)).toEqual(['ann 1', 6, 7, 8]);
     while (served.length < 5_003) await nextTurn();
     expect(served.filter((one) => typeof one === 'number')).toEqual(numbers(5_000));
+  });
+
+  test('have the turns of one network together, if one customer may have them all', async () => {
+    const { turns, served, take } = schedulerOf(4);
+    for (const i of numbers(400)) take(i, `2001:db8:7:${(i % 100).toString(16)}::/64`);
+    for (const i of [0, 1]) take(`ann ${i}`, '2001:db8:8:0::/64');
+    for (const i of [0, 1]) take(`bob ${i}`, '192.0.2.3');
+    await nextTurn();
+    await nextTurn();
+    expect(served.slice(4)).toEqual([4, 'ann 0', 'bob 0', 5, 'ann 1', 'bob 1', 6, 7]);
+    expect(turns.hasShareOf(300, '2001:db8:7:ffff::/64')).toBe(true);
+    expect(turns.hasShareOf(300, '2001:db8:8:0::/64')).toBe(false);
+    while (turns.waiting > 0) await nextTurn();
+    // Its own networks go round too.
+    expect(served.slice(12, 18)).toEqual([8, 9, 10, 11, 12, 13]);
   });
 
   test('share the places: a flood is refused, and a network with few requests is not', () => {

@@ -1,8 +1,81 @@
-/** Requests of one network that wait; those before `first` are served. */
-type Line = { network: string; waiting: (() => void)[]; first: number };
-
 /** Served requests of a line that may stay in its array. */
 const SERVED_KEPT = 1_024;
+
+type Serve = () => void;
+
+/** Requests of one network that wait; those before `first` are served. */
+class Line {
+  #waiting: Serve[] = [];
+  #first = 0;
+
+  get size(): number {
+    return this.#waiting.length - this.#first;
+  }
+
+  add(serve: Serve): void {
+    this.#waiting.push(serve);
+  }
+
+  next(): Serve {
+    const serve = this.#waiting[this.#first] as Serve;
+    this.#first += 1;
+    if (this.#first === SERVED_KEPT) {
+      this.#waiting.splice(0, SERVED_KEPT);
+      this.#first = 0;
+    }
+    return serve;
+  }
+}
+
+/** Lines by name, or rounds of them. `next` takes one request of each in turn. */
+class Round<Part extends { readonly size: number; next(): Serve }> {
+  readonly #parts: { name: string; part: Part }[] = [];
+  readonly #byName = new Map<string, Part>();
+  /** The part whose request is served next. */
+  #at = 0;
+  #size = 0;
+
+  constructor(readonly begin: () => Part) {}
+
+  /** Number of requests. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Number of parts that have requests. */
+  get parts(): number {
+    return this.#parts.length;
+  }
+
+  sizeOf(name: string): number {
+    return this.#byName.get(name)?.size ?? 0;
+  }
+
+  add(name: string, to: (part: Part) => void): void {
+    let part = this.#byName.get(name);
+    if (part === undefined) {
+      part = this.begin();
+      this.#byName.set(name, part);
+      this.#parts.push({ name, part });
+    }
+    to(part);
+    this.#size += 1;
+  }
+
+  next(): Serve {
+    if (this.#at >= this.#parts.length) this.#at = 0;
+    const { name, part } = this.#parts[this.#at] as { name: string; part: Part };
+    const serve = part.next();
+    this.#size -= 1;
+    if (part.size > 0) {
+      this.#at += 1;
+    } else {
+      this.#parts.splice(this.#at, 1);
+      this.#byName.delete(name);
+    }
+    return serve;
+  }
+}
 
 export type TurnLimits = {
   /** Requests that start in one turn of the event loop. */
@@ -19,7 +92,7 @@ export type TurnLimits = {
  * reply. Every request would wait for the last one, and idle connections would be taken for dead.
  *
  * The turns go round the networks that wait, so that a flood of one network delays its own requests only. Alone, a
- * network gets all of a turn.
+ * network gets all of a turn. Networks of IPv6 share the turns of their /48, which one customer may have as a whole.
  *
  * Node accepts one connection in a turn (libuv, `uv__server_io`). So turns are short while there are connections to
  * accept; otherwise a few hundred of one client would keep new shoppers out for seconds.
@@ -27,16 +100,17 @@ export type TurnLimits = {
 export class RequestScheduler {
   #served = 0;
   #scheduled = false;
-  #waiting = 0;
-  readonly #lines: Line[] = [];
-  readonly #byNetwork = new Map<string, Line>();
-  /** The line whose request is served next. */
-  #at = 0;
+  /** Of wide networks, and in each of its networks. */
+  readonly #waiting = new Round(() => new Round(() => new Line()));
   #hasAccepted = false;
   /** The limits of this turn. */
   #limits: TurnLimits['accepting'];
 
-  constructor(readonly perTurn: TurnLimits) {
+  /** @param wideOf the wide network of a network */
+  constructor(
+    readonly perTurn: TurnLimits,
+    readonly wideOf: (network: string) => string,
+  ) {
     this.#limits = perTurn;
   }
 
@@ -47,22 +121,22 @@ export class RequestScheduler {
 
   /** Number of requests that wait for a turn. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#waiting.size;
   }
 
-  /** Whether a network has its share of `places`, or more. */
+  /** Whether a network has its share of `places`, or more, with all others of its /48. */
   hasShareOf(places: number, network: string): boolean {
-    const line = this.#byNetwork.get(network);
-    return line !== undefined && line.waiting.length - line.first >= places / this.#lines.length;
+    const own = this.#waiting.sizeOf(this.wideOf(network));
+    return own > 0 && own >= places / this.#waiting.parts;
   }
 
   /** Serves the request now or in a later turn. @param networkOf called only if the request has to wait */
-  take(serve: () => void, networkOf: () => string): void {
+  take(serve: Serve, networkOf: () => string): void {
     if (!this.#scheduled) {
       this.#scheduled = true;
       setImmediate(this.#next);
     }
-    if (this.#served >= this.#limits.requests || this.#waiting > 0) {
+    if (this.#served >= this.#limits.requests || this.#waiting.size > 0) {
       this.#wait(serve, networkOf());
       return;
     }
@@ -70,20 +144,13 @@ export class RequestScheduler {
     serve();
   }
 
-  #wait(serve: () => void, network: string): void {
-    let line = this.#byNetwork.get(network);
-    if (line === undefined) {
-      line = { network, waiting: [], first: 0 };
-      this.#byNetwork.set(network, line);
-      this.#lines.push(line);
-    }
-    line.waiting.push(serve);
-    this.#waiting += 1;
+  #wait(serve: Serve, network: string): void {
+    this.#waiting.add(this.wideOf(network), (networks) => networks.add(network, (line) => line.add(serve)));
   }
 
   readonly #next = (): void => {
     // After a single request, this call is the only cost.
-    this.#scheduled = this.#waiting > 0;
+    this.#scheduled = this.#waiting.size > 0;
     this.#served = 0;
     this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
     this.#hasAccepted = false;
@@ -93,26 +160,7 @@ export class RequestScheduler {
     const endsAt = performance.now() + ms;
     do {
       this.#served += 1;
-      this.#nextInTurn()();
-    } while (this.#waiting > 0 && this.#served < requests && performance.now() < endsAt);
+      this.#waiting.next()();
+    } while (this.#waiting.size > 0 && this.#served < requests && performance.now() < endsAt);
   };
-
-  #nextInTurn(): () => void {
-    if (this.#at >= this.#lines.length) this.#at = 0;
-    const line = this.#lines[this.#at] as Line;
-    const serve = line.waiting[line.first] as () => void;
-    line.first += 1;
-    this.#waiting -= 1;
-    if (line.first === line.waiting.length) {
-      this.#lines.splice(this.#at, 1);
-      this.#byNetwork.delete(line.network);
-    } else {
-      if (line.first === SERVED_KEPT) {
-        line.waiting.splice(0, SERVED_KEPT);
-        line.first = 0;
-      }
-      this.#at += 1;
-    }
-    return serve;
-  }
 }

@@ -20,7 +20,7 @@ import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { checkoutUrlField, type PayLinks } from '../claim/pay-links.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
-import { networkOf } from '../guards/caller/address.js';
+import { networkOf, wideNetwork } from '../guards/caller/address.js';
 import type { Degradation } from '../guards/limits/degradation.js';
 import type { LocalQuota } from '../guards/limits/local-quota.js';
 import type { OpenCounts } from '../guards/limits/open-counts.js';
@@ -80,7 +80,7 @@ export class Gateway {
   readonly #subscriptions: Subscriptions;
   readonly #broadcaster: PositionBroadcaster;
   /** Spreads upgrades over turns of the event loop, because after a network outage all clients reconnect at once. */
-  readonly #scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
+  readonly #scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideNetwork);
   /** They run while there are connections. */
   #timers: NodeJS.Timeout[] = [];
   #draining = false;

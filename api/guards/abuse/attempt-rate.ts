@@ -1,3 +1,4 @@
+import { wideNetwork } from '../caller/address.js';
 import { LocalQuota } from '../limits/local-quota.js';
 
 const PERIOD_MS = 1_000;
@@ -10,9 +11,6 @@ export type AttemptRateLimits = {
   /** Attempts per minute that count as normal, in a campaign that does not say otherwise. */
   surgeAttemptsPerMinute: number;
 };
-
-/** The /48 of an IPv6 network, which one customer may have as a whole; other networks as they are. */
-const wideNetwork = (network: string): string => network.split(':', 3).join(':');
 
 /** A campaign, and its own limit of attempts. `product` "" = all codes that could be invented. */
 type Attempted = { product: string; limits: { surgeAttemptsPerMinute?: number } };

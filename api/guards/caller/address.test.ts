@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
-import { addressOf, networkOf } from './address.js';
+import { addressOf, networkOf, wideNetwork } from './address.js';
 
 const from = (ip: string | undefined, remoteAddress?: string) =>
   networkOf({ ip, headers: {}, socket: { remoteAddress } } as unknown as Request);
@@ -72,4 +72,9 @@ test('the address of a request has neither port nor zone, and no second spelling
   const request = (ip: string) => addressOf({ ip, headers: {}, socket: {} } as unknown as Request);
   expect(request('203.0.113.7:1')).toBe(request('::ffff:203.0.113.7'));
   expect(request('[2001:DB8:0::1]:2')).toBe('2001:db8::1');
+});
+
+test('networks of IPv6 belong to a /48, and other names to themselves', () => {
+  expect(['2001:db8:7:1::/64', '2001:db8:7:ffff::/64'].map(wideNetwork)).toEqual(['2001:db8:7', '2001:db8:7']);
+  expect(['192.0.2.1', 'unknown', 'user a:b:c:d'].map(wideNetwork)).toEqual(['192.0.2.1', 'unknown', 'user a:b:c:d']);
 });

@@ -101,3 +101,13 @@ export function networkNotation(address: ipaddr.IPv4 | ipaddr.IPv6): string {
     .map((part) => part.toString(16))
     .join(':')}::/${IPV6_BITS}`;
 }
+
+/** A network of IPv6 in the notation of `networkNotation`. */
+const IPV6_NETWORK = /^((?:[0-9a-f]+:){2}[0-9a-f]+):[0-9a-f]+::\/64$/;
+
+/**
+ * The first 48 bits of an IPv6 network, which one customer may have as a whole; other networks, and other text, as they
+ * are.
+ * @param network in the notation of `networkNotation`
+ */
+export const wideNetwork = (network: string): string => IPV6_NETWORK.exec(network)?.[1] ?? network;

@@ -5,7 +5,7 @@ import { LIMITS } from '../../../shared/config/limits.js';
 import type { Log } from '../../../shared/observability/log.js';
 import type { Metrics } from '../../../shared/observability/metrics.js';
 import { idleSince } from '../../http/pipeline.js';
-import { networkNotation, parseAddress } from '../caller/address.js';
+import { networkNotation, parseAddress, wideNetwork } from '../caller/address.js';
 
 export type RoomOptions = {
   /** Connections of the process. */
@@ -124,7 +124,7 @@ export function shareConnections(server: Server, { log, metrics }: { log: Log; m
     keepAlive: { ms: LIMITS.keepAliveTimeoutMs, fullMs: LIMITS.keepAliveCrowdedMs },
     networkOf: ({ remoteAddress = '' }) => {
       const address = parseAddress(remoteAddress);
-      return address === null ? 'unknown' : networkNotation(address);
+      return address === null ? 'unknown' : wideNetwork(networkNotation(address));
     },
     idleSince,
     onFull: (closed, network) => {
