@@ -313,7 +313,7 @@ export const LIMITS = {
   codeLeftIdleMs: 8_000,
   /** Codes in one Redis message (60 KiB): 1 ms of an event loop. */
   codeAnnounceCodes: 4_000,
-  /** Codes that a filter reads by one COPY: 0.1 s with its pauses, so that a load that was interrupted repeats little. */
+  /** Codes that a filter reads by one COPY: 0.1 s with pauses, so that a load that was interrupted repeats little. */
   codeRangeCodes: 25_000,
   /**
    * How often a filter checks that it has received every code, how often if it was not used for that long, and how long

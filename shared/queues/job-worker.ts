@@ -4,6 +4,7 @@ import { EngineUnavailable } from '../errors/faults.js';
 import { bullmqPrefix } from '../redis/keys.js';
 import { FAILED_KEPT, type QueueServer } from './queues.js';
 
+const SECOND_MS = 1_000;
 const RETRY_MAX_MS = 1_000;
 /** How long a worker pauses when Redis is full. */
 const REST_MS = 1_000;
@@ -29,7 +30,7 @@ export type RunningJob = {
   report(progress: JobProgress): Promise<void>;
 };
 
-/** A processor returns this to run the same job again, instead of ending it. */
+/** A processor returns this to run the same job again, instead of ending it. @see dueMs */
 export class RunAgain {
   constructor(readonly afterMs: number) {}
 }
@@ -59,6 +60,15 @@ export type JobWorkerEvents = {
 /** The pause before an attempt: doubles from 50 ms up to one second. */
 export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
 
+/**
+ * When a job runs again: after its pause, up to half a second more or less, so that the jobs of all sweeps begin with a
+ * second. A worker wakes up once for several of them, and waking up is most of what it does while nothing is sold.
+ */
+export function dueMs(nowMs: number, afterMs: number): number {
+  const dueMs = nowMs + afterMs;
+  return afterMs < SECOND_MS ? dueMs : Math.round(dueMs / SECOND_MS) * SECOND_MS;
+}
+
 /** Starts processing the jobs of one queue. */
 export function startJobWorker<Name extends QueueName>(
   name: Name,
@@ -81,7 +91,7 @@ export function startJobWorker<Name extends QueueName>(
       throw new Error(inWords(error));
     }
     if (!(result instanceof RunAgain)) return result;
-    await job.moveToDelayed(Date.now() + result.afterMs, token);
+    await job.moveToDelayed(dueMs(Date.now(), result.afterMs), token);
     throw new DelayedError();
   };
   const worker = new Worker(queue, run, {

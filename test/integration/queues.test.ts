@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Worker } from 'bullmq';
 import { type JobData, type QueueName, wordsOf } from '../../shared/contracts/jobs.js';
-import { type Processor, RunAgain, type RunningJob, startJobWorker } from '../../shared/queues/job-worker.js';
+import { dueMs, type Processor, RunAgain, type RunningJob, startJobWorker } from '../../shared/queues/job-worker.js';
 import { QueueUpkeep } from '../../shared/queues/queue-upkeep.js';
 import { JobQueues, type QueueServer } from '../../shared/queues/queues.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
@@ -252,6 +252,12 @@ describe('QueueUpkeep', () => {
     await until('another worker runs it', () => taken === 1);
     release();
   });
+});
+
+it('jobs that run again after a second or more begin with a second', () => {
+  expect([dueMs(5_040, 1_000), dueMs(5_040, 5_000), dueMs(5_960, 2_000)]).toEqual([6_000, 10_000, 8_000]);
+  // One that has taken longer than half a second skips a second.
+  expect([dueMs(5_700, 1_000), dueMs(5_040, 500)]).toEqual([7_000, 5_540]);
 });
 
 describe('Sweeps', () => {
