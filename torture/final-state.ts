@@ -16,6 +16,8 @@ export type FinalState = {
   stats: { product: string; api: string; stats: Stats | null }[];
   /** Users in the line of each campaign in Redis. */
   lines: Record<string, string[]>;
+  /** The shards in which Postgres has each campaign, one for each bucket, and those of Redis that have it. */
+  places: Record<string, { postgres: number[]; redis: number[] }>;
   /** What an API returns for users who hold or await something. */
   standings: { product: string; user: string; status: string | null; reservation: string | null }[];
 };

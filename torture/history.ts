@@ -82,6 +82,8 @@ export type Event = { type: 'event'; at: number } & (
   | { what: 'postgres-restored' }
   /** This program was not scheduled for so long; the others shared that fate. */
   | { what: 'lag'; ms: number }
+  /** One try of an operator to move a campaign ended. `code`: null = it was killed, on purpose or after two minutes. */
+  | { what: 'move'; product: string; shard: number; began: number; code: number | null; output: string }
   | { what: 'calm' }
   | { what: 'recovered'; api: string; afterMs: number | null }
 );

@@ -138,7 +138,7 @@ function canReconcile() {
  * @param {import('./run.js').RunResult} result
  * @returns {number} the exit code
  */
-function report({ print }, { seed, minutes, faults, replicas, shards, perSecond }, result) {
+function report({ print }, { seed, minutes, faults, replicas, shards, apis, perSecond }, result) {
   for (const line of result.report) print(line);
   for (const failure of result.failures) print(`this program failed: ${failure}`);
   if (result.violations.length === 0 && result.failures.length === 0) {
@@ -148,7 +148,7 @@ function report({ print }, { seed, minutes, faults, replicas, shards, perSecond 
   }
   const only = faults === null ? '' : ` --faults ${faults.join(',') || 'none'}`;
   const waits = replicas === 0 ? '' : ` --replicas ${replicas}`;
-  const parts = shards === 1 ? '' : ` --shards ${shards}`;
+  const parts = shards === 1 && apis === 2 ? '' : ` --shards ${shards} --apis ${apis}`;
   print(`FAILED  ${result.violations.length} violations`);
   print(
     `again:  npm run torture -- --seed ${seed} --minutes ${minutes} --rate ${perSecond}${only}${waits}${parts} --keep`,

@@ -28,7 +28,7 @@ export async function observe(cluster: Cluster, caller: Caller, history: History
       ...rows,
       ledgers: await readLedgers(cluster, products),
       stats: await readStats(cluster, caller, products),
-      lines: await readLines(cluster, client, products),
+      ...(await readShards(cluster, client, products)),
       standings: await readStandings(caller, history.calls),
     };
   } finally {
@@ -97,24 +97,29 @@ async function readStats(cluster: Cluster, caller: Caller, products: readonly st
   return found;
 }
 
-async function readLines(
+/** In which shards campaigns are, and the line of each in the shards where Postgres has it. */
+async function readShards(
   cluster: Cluster,
   client: pg.Client,
   products: readonly string[],
-): Promise<Record<string, string[]>> {
+): Promise<Pick<FinalState, 'lines' | 'places'>> {
   const redis = cluster.redis.client(cluster.redis.primary);
   const count = cluster.options.shards as ShardCount;
   const map = new ShardMap(count);
   map.replace(await readSharding(client));
   try {
-    const lines: Record<string, string[]> = {};
+    const [lines, places]: [FinalState['lines'], FinalState['places']] = [{}, {}];
     for (const product of products as ProductId[]) {
       const shards = Array.from({ length: map.bucketsOf(product) }, (_, bucket) => map.shardOf(product, bucket));
-      const line = keys.line(product);
-      const parts = shards.map((shard) => redis.zrange(shardPrefix(shard, count, false) + line, '0', '-1'));
+      const prefixOf = (shard: number) => shardPrefix(shard, count, false);
+      const parts = shards.map((shard) => redis.zrange(prefixOf(shard) + keys.line(product), '0', '-1'));
       lines[product] = (await Promise.all(parts)).flat();
+      const found = await Promise.all(
+        Array.from({ length: count }, (_, shard) => redis.exists(prefixOf(shard) + keys.campaign(product))),
+      );
+      places[product] = { postgres: shards, redis: found.flatMap((exists, shard) => (exists ? [shard] : [])) };
     }
-    return lines;
+    return { lines, places };
   } finally {
     redis.disconnect();
   }

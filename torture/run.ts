@@ -22,6 +22,7 @@ export type RunOptions = {
   faults: string[] | null;
   replicas: number;
   shards: number;
+  apis: number;
   perSecond: number;
   folder: string;
   /** Whether `npm run reconcile` exists, which makes Postgres whole after it was restored. */
@@ -50,14 +51,14 @@ type Kept = { final: FinalState; campaigns: CampaignFacts[] };
 
 /** One run: cluster, crowd and faults, then the judgement of the whole history. */
 export async function runTorture(options: RunOptions, tools: Tools): Promise<RunResult> {
-  const { seed, minutes, folder, replicas, shards } = options;
+  const { seed, minutes, folder, replicas, shards, apis } = options;
   mkdirSync(folder, { recursive: true });
   const random = new Random(`torture-${seed}`);
   const plan = planFaults(random.fork('faults'), minutes * 60_000, options);
   writeFileSync(join(folder, 'plan.json'), `${JSON.stringify({ ...options, plan }, null, 2)}\n`);
   const history = new History(join(folder, HISTORY));
   const movesClocks = plan.some(({ lane }) => lane === 'clock');
-  const cluster = await Cluster.start({ folder, replicas, shards, movesClocks }, tools, history);
+  const cluster = await Cluster.start({ folder, replicas, shards, apis, movesClocks }, tools, history);
   const crowd = new Crowd(cluster, history, random.fork('crowd'), { ...options, buckets: shards });
   try {
     const nemesis = new Nemesis(cluster, history, random.fork('nemesis'), folder, tools.print);

@@ -41,6 +41,7 @@ export class HandMade {
       ledgers: { [PRODUCT]: { lost: 0, duplicated: 0, over_cap: 0, drift: 0 } },
       stats: [{ product: PRODUCT, api: 'api-1', stats }],
       lines: { [PRODUCT]: [] },
+      places: { [PRODUCT]: { postgres: [0], redis: [0] } },
       standings: [],
     };
   }
@@ -184,8 +185,8 @@ export class HandMade {
   }
 
   /** A fault was active between two times. */
-  fault(from: number, to: number, id = 1): void {
-    this.event({ at: from, what: 'fault', fault: 'some-fault', phase: 'begin', id });
-    this.event({ at: to, what: 'fault', fault: 'some-fault', phase: 'end', id });
+  fault(from: number, to: number, id = 1, fault = 'some-fault'): void {
+    this.event({ at: from, what: 'fault', fault, phase: 'begin', id });
+    this.event({ at: to, what: 'fault', fault, phase: 'end', id });
   }
 }

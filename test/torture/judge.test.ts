@@ -208,6 +208,47 @@ describe('what may be lost', () => {
     expect(lost(2_000, { at: 1_500, process: API }, 'replicated')).toEqual(missing);
   });
 
+  describe('when both engines are set back one after the other', () => {
+    /** Postgres gets a backup of 10 s and is repaired at 20 s. */
+    function setBack(madeAt: number, emptiedAt: number): string[] {
+      const made = new HandMade();
+      made.unit(ANNA, madeAt);
+      made.final.redemptions.length = 0;
+      made.fault(10_000, 20_000, 1, 'postgres-restore');
+      made.event({ at: 13_000, what: 'postgres-restored' });
+      made.event({ at: emptiedAt, what: 'redis-lost', mode: 'empty' });
+      return findings(made);
+    }
+
+    it('is what was promised since the backup, if Redis was lost before the repair', () => {
+      expect(setBack(11_000, 15_000)).toEqual([]);
+      expect(setBack(11_000, 5_000)).toEqual([]);
+    });
+
+    it('is not what Postgres had before the backup', () => {
+      expect(setBack(1_000, 15_000)).toEqual(missing);
+    });
+
+    it('is nothing if Redis was lost after the repair', () => {
+      expect(setBack(11_000, 20_500)).toEqual(missing);
+    });
+  });
+
+  it('is not excused longer because a campaign was moved', () => {
+    const found = (fault: string) => {
+      const made = new HandMade();
+      made.unit(ANNA, 1_000);
+      made.final.redemptions.length = 0;
+      made.fault(900, 3_000);
+      made.fault(4_000, 12_000, 2, fault);
+      made.event({ at: 13_000, what: 'redis-lost', mode: 'empty' });
+      made.event({ at: 13_000, what: 'down', how: 'kill', process: API });
+      return findings(made);
+    };
+    expect(found('postgres-freeze')).toEqual([]);
+    expect(found('move-campaign')).toEqual(missing);
+  });
+
   it('is a promise of a process that was frozen when Redis lost its data, if a row says so', () => {
     const made = new HandMade();
     const { row } = made.unit(ANNA, 1_000, { status: 'voided', reason: 'taken' });
@@ -491,10 +532,68 @@ describe('the rule on conservation', () => {
   it.each(['empty', 'filling'] as const)('excuses a lost name only when both engines lost it (%s)', (mode) => {
     const made = new HandMade();
     made.call('patch', 200, 200, { body: { name: 'new' } });
+    made.fault(290, 350, 1, 'postgres-restore');
     made.event({ at: 300, what: 'postgres-restored' });
     expect(findings(made)).toEqual(['conservation: the acknowledged name of shop is lost']);
     made.event({ at: 310, what: 'redis-lost', mode });
     expect(findings(made)).toEqual([]);
+  });
+});
+
+describe('the rule on moves', () => {
+  const refused = 'stopped: redis: it is being recovered, or it is ahead of Postgres\nRepeat the command.\n';
+  const move = (made: HandMade, code: number | null, output = '', shard = 1) =>
+    made.event({ at: 200, what: 'move', product: PRODUCT, shard, began: 100, code, output });
+  const inShards = (postgres: number[], redis: number[], status = 'paused') => {
+    const made = new HandMade();
+    made.final.places[PRODUCT] = { postgres, redis };
+    made.final.campaigns[0]!.status = status;
+    return made;
+  };
+
+  it('finds nothing when a move was refused with its reason or killed, and done when it was repeated', () => {
+    const made = inShards([1], [1]);
+    move(made, null);
+    move(made, 1, refused);
+    move(made, 2, 'it failed: connect ECONNREFUSED\n');
+    move(made, 0);
+    expect(findings(made)).toEqual([]);
+  });
+
+  it('finds a campaign in two shards, and one that its shard lacks', () => {
+    expect(findings(inShards([1], [0, 1]))).toEqual(['moves: a shard has a campaign that is in another one']);
+    expect(findings(inShards([0, 1], [1]))).toEqual(['moves: a shard lacks a campaign that Postgres has there']);
+    // It may have left Redis.
+    expect(findings(inShards([1], [], 'closed'))).toEqual([]);
+    expect(findings(inShards([1], [0], 'closed'))).toEqual(['moves: a shard has a campaign that is in another one']);
+  });
+
+  it('finds a move that is lost, unless both engines lost it', () => {
+    const made = inShards([0], [0]);
+    move(made, 0);
+    expect(findings(made)).toEqual(['moves: a campaign is not where its last move ended']);
+    made.fault(50, 900, 1, 'postgres-restore');
+    expect(findings(made)).toEqual(['moves: a campaign is not where its last move ended']);
+    made.event({ at: 300, what: 'redis-lost', mode: 'empty' });
+    expect(findings(made)).toEqual([]);
+  });
+
+  it('finds a move that never succeeds, and one that gives no reason', () => {
+    const never = inShards([0], [0]);
+    move(never, 0, '', 0);
+    move(never, 1, refused);
+    expect(findings(never)).toEqual(['moves: a move never succeeds']);
+    const unclear = (code: number, output: string) => {
+      const made = inShards([1], [1]);
+      move(made, code, output);
+      move(made, 0);
+      return findings(made);
+    };
+    const without = ['moves: a move was refused without a clear reason'];
+    expect(unclear(1, '')).toEqual(without);
+    expect(unclear(7, refused)).toEqual(without);
+    expect(unclear(1, `${refused}    at move (reshard.js:1:1)\n`)).toEqual(without);
+    expect(unclear(1, refused)).toEqual([]);
   });
 });
 
@@ -598,7 +697,7 @@ describe('the rule on responses', () => {
     const found = (namedAt: number) =>
       one((made) => {
         made.event({ at: 2_000, what: 'redis-lost', mode: 'empty' });
-        made.event({ at: 3_000, what: 'postgres-restored' });
+        made.fault(2_500, 4_000, 1, 'postgres-restore');
         const { id } = made.unit(ANNA, 100);
         const promoted = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
         made.confirm(promoted, namedAt, 503, { code: 'temporarily_unavailable' });

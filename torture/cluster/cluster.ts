@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import { migrateToLatest } from '../../shared/postgres/migrate.js';
+import { processNames } from '../faults/fault.js';
 import type { History } from '../history.js';
 import type { Tools } from '../tools.js';
 import { Clock } from './clocks.js';
 import { Link } from './link.js';
 import { PostgresNode } from './postgres-node.js';
 import { RedisPair } from './redis-pair.js';
-import { ServiceNode } from './service-node.js';
+import { type NodeLinks, ServiceNode } from './service-node.js';
 
 export const ADMIN_SECRET = 'admin-secret-of-the-torture';
 export const SERVICE_SECRET = 'service-secret-of-the-torture';
@@ -14,7 +15,6 @@ export const SERVICE_SECRET = 'service-secret-of-the-torture';
 const RECONCILE_LIMIT_MS = 60_000;
 /** How long it is repeated. Other faults end a try; 100 s of them have 30 s of calm. */
 const RECONCILE_AGAIN_MS = 180_000;
-const NAMES = ['api-1', 'api-2', 'worker-1', 'worker-2'] as const;
 /** Limits for one network or user that a crowd from one address would reach. */
 const WIDE_LIMITS = {
   TOKENS_PER_MINUTE: '1000000',
@@ -26,14 +26,19 @@ const WIDE_LIMITS = {
   CHECKOUTS_PER_MINUTE_PER_ADDRESS: '1000000',
 };
 
-export type ClusterOptions = { folder: string; replicas: number; shards: number; movesClocks: boolean };
+export type ClusterOptions = { folder: string; replicas: number; shards: number; apis: number; movesClocks: boolean };
+
+/** A process, or commands of operators, with links of their own to the engines. */
+export type Connected = { name: string; links: NodeLinks };
 
 /**
- * Two API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each
+ * Some API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each
  * process.
  */
 export class Cluster {
   readonly nodes: ServiceNode[] = [];
+  /** Where operators run `npm run reshard`; null with one shard. */
+  desk: Connected | null = null;
   /** Links between clients and the API processes, by name of the process. */
   readonly fronts = new Map<string, Link>();
   readonly clocks = new Map<string, Clock>();
@@ -50,7 +55,8 @@ export class Cluster {
   static async start(options: ClusterOptions, tools: Tools, history: History): Promise<Cluster> {
     const cluster = new Cluster(options, tools, history);
     await cluster.#startEngines();
-    for (const name of NAMES) cluster.nodes.push(await cluster.#node(name));
+    for (const name of processNames(options.apis)) cluster.nodes.push(await cluster.#node(name));
+    if (options.shards > 1) cluster.desk = { name: 'operator', links: await cluster.#openLinks() };
     await Promise.all(cluster.nodes.map((node) => node.start()));
     await Promise.all(cluster.nodes.map((node) => node.up));
     return cluster;
@@ -58,6 +64,11 @@ export class Cluster {
 
   get apis(): ServiceNode[] {
     return this.nodes.filter(({ kind }) => kind === 'api');
+  }
+
+  /** Everything that network faults can cut off. */
+  get connected(): Connected[] {
+    return this.desk ? [...this.nodes, this.desk] : this.nodes;
   }
 
   node(name: string): ServiceNode {
@@ -72,7 +83,7 @@ export class Cluster {
 
   /** Every process reaches the present primary; connections to another server are cut, or kept where they are. */
   switchRedis({ keep = false, except = [] as readonly string[] } = {}): void {
-    for (const { name, links } of this.nodes)
+    for (const { name, links } of this.connected)
       if (!except.includes(name)) links.redis.switchTo(this.redis.primary.port, { keep });
   }
 
@@ -99,6 +110,16 @@ export class Cluster {
     }
   }
 
+  /** One try of `npm run reshard` for a campaign. It is killed when it has run for `limitMs`. */
+  async move(product: string, shard: number, limitMs: number): Promise<{ code: number | null; output: string }> {
+    const { tools, desk } = this;
+    if (!desk) throw new Error('there is one shard only');
+    const main = join(tools.root, 'dist/commands/reshard.js');
+    const args = [main, '--campaign', product, '--to-shard', String(shard)];
+    const env = { PATH: process.env.PATH, ...this.#enginesOf(desk.links) };
+    return tools.run(process.execPath, args, { env, limitMs, stopSignal: 'SIGKILL' });
+  }
+
   async stop(): Promise<void> {
     await Promise.all(
       this.nodes.map((node) => {
@@ -106,7 +127,7 @@ export class Cluster {
         return node.kill();
       }),
     );
-    const links = this.nodes.flatMap(({ links: { redis, postgres } }) => [redis, postgres]);
+    const links = this.connected.flatMap(({ links: { redis, postgres } }) => [redis, postgres]);
     await Promise.all([...links, ...this.fronts.values()].map((link) => link.close()));
     await Promise.all([this.redis?.stop(), this.postgres?.stop()]);
   }
@@ -132,20 +153,14 @@ export class Cluster {
   async #node(name: string): Promise<ServiceNode> {
     const kind = name.startsWith('api') ? 'api' : 'worker';
     const port = kind === 'api' ? await this.tools.freePort() : null;
-    const links = {
-      redis: await Link.open(this.redis.primary.port),
-      postgres: await Link.open(this.postgres.port),
-    };
+    const links = await this.#openLinks();
     if (port !== null) this.fronts.set(name, await Link.open(port));
-    const database = new URL(this.postgres.url);
-    database.port = String(links.postgres.port);
     const env = {
       PATH: process.env.PATH,
       NODE_ENV: 'test',
       HOST: '127.0.0.1',
       ...(port === null ? {} : { PORT: String(port) }),
-      REDIS_URL: `redis://127.0.0.1:${links.redis.port}`,
-      DATABASE_URL: database.href,
+      ...this.#enginesOf(links),
       ADMIN_API_KEYS: `torture:${ADMIN_SECRET}`,
       SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
       ATTESTATION_KEYS: `a1:${Buffer.alloc(32, 7).toString('base64')}`,
@@ -157,6 +172,16 @@ export class Cluster {
     };
     const logPath = join(this.options.folder, `${name}.log`);
     return new ServiceNode({ name, kind, env, logPath, links, port }, this.tools, this.history);
+  }
+
+  async #openLinks(): Promise<NodeLinks> {
+    return { redis: await Link.open(this.redis.primary.port), postgres: await Link.open(this.postgres.port) };
+  }
+
+  #enginesOf({ redis, postgres }: NodeLinks) {
+    const database = new URL(this.postgres.url);
+    database.port = String(postgres.port);
+    return { REDIS_URL: `redis://127.0.0.1:${redis.port}`, DATABASE_URL: database.href };
   }
 
   #clockEnv(name: string): NodeJS.ProcessEnv {

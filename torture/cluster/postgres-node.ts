@@ -9,7 +9,7 @@ import type { Tools } from '../tools.js';
 
 const PASSWORD = 'torture';
 /** Processes are killed, not machines, so a commit need not reach the disk to survive. */
-const SETTINGS = ['fsync=off', 'max_connections=150', 'wal_level=replica', 'max_wal_senders=2'];
+const SETTINGS = ['fsync=off', 'max_connections=250', 'wal_level=replica', 'max_wal_senders=2'];
 const copy = (from: string, to: string) => promisify(execFile)('cp', ['-a', from, to]);
 
 /** The Postgres server of a run, on a fixed port. */

@@ -1,5 +1,6 @@
 import { CLOCK_FAULTS } from './clock-faults.js';
 import type { Fault } from './fault.js';
+import { MOVE_FAULTS } from './move-faults.js';
 import { NETWORK_FAULTS } from './network-faults.js';
 import { POSTGRES_FAULTS } from './postgres-faults.js';
 import { PROCESS_FAULTS } from './process-faults.js';
@@ -11,6 +12,7 @@ export const ALL_FAULTS: readonly Fault[] = [
   ...POSTGRES_FAULTS,
   ...NETWORK_FAULTS,
   ...CLOCK_FAULTS,
+  ...MOVE_FAULTS,
 ];
 
 export function faultNamed(name: string): Fault {

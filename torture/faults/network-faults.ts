@@ -49,14 +49,14 @@ export const NETWORK_FAULTS: readonly Fault[] = [
 ];
 
 async function cutResponses(stage: FaultStage, engine: 'redis' | 'postgres'): Promise<void> {
-  const link = stage.random.pick(stage.cluster.nodes).links[engine];
+  const link = stage.random.pick(stage.cluster.connected).links[engine];
   link.cutResponses(stage.random.int(1, 8));
   await lastFor(stage.random, 200, 2_000);
   link.heal();
 }
 
 async function swallow(stage: FaultStage, engine: 'redis' | 'postgres'): Promise<void> {
-  const { name, links } = stage.random.pick(stage.cluster.nodes);
+  const { name, links } = stage.random.pick(stage.cluster.connected);
   stage.history.event({ what: 'unreachable', process: name, phase: 'begin' });
   links[engine].swallow();
   await lastFor(stage.random, 300, 5_000);

@@ -33,6 +33,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     lanes: LANES,
     weight: 2,
     needsReconcile: true,
+    setsBack: true,
     async strike({ cluster, history, random, folder }) {
       const { postgres } = cluster;
       const backup = join(folder, 'backup');

@@ -24,6 +24,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
     about: 'the primary and the replica are killed and start without data',
     lanes: LANES,
     weight: 2,
+    setsBack: true,
     strike: (stage) => startOn(stage, 'empty', null),
   },
   {
@@ -31,6 +32,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
     about: 'the primary starts on a copy of its data that is some seconds old; the replica follows it',
     lanes: LANES,
     weight: 2,
+    setsBack: true,
     async strike(stage) {
       const copy = join(stage.folder, 'snapshot');
       await stage.cluster.redis.copyData(stage.cluster.redis.primary, copy);
@@ -123,9 +125,9 @@ async function startOn({ cluster, history, random }: FaultStage, mode: 'empty' |
 }
 
 async function partition({ cluster, history, random }: FaultStage): Promise<void> {
-  const { redis, nodes } = cluster;
-  const some = nodes.filter(() => random.chance(0.4));
-  const isolated = some.length === 0 || some.length === nodes.length ? [random.pick(nodes)] : some;
+  const { redis, connected } = cluster;
+  const some = connected.filter(() => random.chance(0.4));
+  const isolated = some.length === 0 || some.length === connected.length ? [random.pick(connected)] : some;
   const names = isolated.map(({ name }) => name);
   history.event({ what: 'redis-lost', mode: 'promoted' });
   history.event({ what: 'isolated', phase: 'begin', processes: names });

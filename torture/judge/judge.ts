@@ -7,6 +7,7 @@ import { reservationsEndOnce } from './finality.js';
 import { framesAreRight } from './frames.js';
 import { keysHaveOneResponse } from './keys.js';
 import { lineIsStrict } from './line.js';
+import { campaignsHaveOnePlace } from './moves.js';
 import { promisesAreKept } from './promises.js';
 import { serviceComesBack } from './recovery.js';
 import { responsesAreRight } from './responses.js';
@@ -24,6 +25,7 @@ const RULES: readonly ((facts: Facts) => Finding[])[] = [
   responsesAreRight,
   framesAreRight,
   serviceComesBack,
+  campaignsHaveOnePlace,
 ];
 
 /** Compares the whole history with what is left after it. No violations when the service kept every rule. */

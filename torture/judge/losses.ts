@@ -22,26 +22,32 @@ const END = Number.POSITIVE_INFINITY;
 /** When faults were active, and which of them allow a loss. */
 export class Losses {
   readonly faults: Span[];
+  /** Those that can keep a process from saving what it acknowledged. A move saves it first. */
+  readonly #keeping: Span[];
   /** Each from the moment at which Postgres was set back until it had been repaired. */
   readonly repairs: Span[];
   readonly #lost: { at: number; mode: string }[];
   readonly #killed: { at: number; process: string }[];
   /**
    * Postgres was set back, and Redis lost its data before Postgres had been made whole: neither engine has what came
-   * between.
+   * after the backup. Each from the begin of the backup.
    */
-  readonly #bothLostUntil: number;
+  readonly #bothLost: Span[];
   readonly #isolated: (Span & { processes: string[] })[];
   readonly #away: (Span & { node: string })[];
 
   constructor(events: readonly Event[]) {
     this.faults = spansOf(events, (event) => event.what === 'fault' && [event.phase, String(event.id)]);
+    this.#keeping = spansOf(
+      events,
+      (event) => event.what === 'fault' && !event.fault.startsWith('move-') && [event.phase, String(event.id)],
+    );
     this.repairs = repairsOf(events);
     this.#lost = events.flatMap((event) => (event.what === 'redis-lost' ? [{ at: event.at, mode: event.mode }] : []));
     this.#killed = events.flatMap((event) =>
       event.what === 'down' && event.how !== 'stop' ? [{ at: event.at, process: event.process }] : [],
     );
-    this.#bothLostUntil = bothLostUntil(events);
+    this.#bothLost = bothLost(events);
     this.#isolated = isolationsOf(events);
     this.#away = absencesOf(events);
   }
@@ -65,9 +71,9 @@ export class Losses {
     return excuses.find((excuse) => excuse === 'silently') ?? excuses.find((excuse) => excuse === 'visibly') ?? null;
   }
 
-  /** Whether neither engine may have what was promised at a time. */
+  /** Whether neither engine may have what was promised at a time. What Postgres had before the backup, it has again. */
   bothLost(at: number): boolean {
-    return at <= this.#bothLostUntil;
+    return this.#bothLost.some(({ from, to }) => at <= to && this.calmAfter(at) > from);
   }
 
   /** The excuse of a promise whose maker is not known, for example a promotion, seen at a time. */
@@ -89,7 +95,7 @@ export class Losses {
   /** The end of the first `CALM_MS` without a fault that begin at or after a time. */
   calmAfter(at: number): number {
     let calmFrom = at;
-    for (const { from, to } of this.faults) {
+    for (const { from, to } of this.#keeping) {
       if (to < calmFrom) continue;
       if (from > calmFrom + CALM_MS) break;
       calmFrom = to;
@@ -124,24 +130,27 @@ function isAcknowledging({ kind, status, text }: Call): boolean {
   return (status >= 200 && status < 300) || String(text).includes('"code":"duplicate_request"');
 }
 
-/** The repair of a Postgres that was set back takes some seconds, longer while other faults keep it from an engine. */
-const REPAIR_MS = 30_000;
+/** Redis is filled again within so long, unless other faults keep it from that. */
+const FILL_MS = 30_000;
 
-function bothLostUntil(events: readonly Event[]): number {
-  const restored = events.flatMap((event) => (event.what === 'postgres-restored' ? [event.at] : []));
+function bothLost(events: readonly Event[]): Span[] {
   const emptied = events.flatMap((event) =>
     event.what === 'redis-lost' && event.mode !== 'promoted' ? [event.at] : [],
   );
-  const both = emptied.filter((at) => restored.some((before) => at > before - REPAIR_MS && at < before + REPAIR_MS));
-  return Math.max(0, ...both.map((at) => at + REPAIR_MS));
+  return restoresOf(events).flatMap(({ from, to }) =>
+    emptied.filter((at) => at > from - FILL_MS && at < to).map((at) => ({ from, to: Math.max(to, at + FILL_MS) })),
+  );
 }
 
-function repairsOf(events: readonly Event[]): Span[] {
-  const restores = spansOf(
+/** Each from the begin of the backup until Postgres was repaired. */
+const restoresOf = (events: readonly Event[]): Span[] =>
+  spansOf(
     events,
     (event) => event.what === 'fault' && event.fault === 'postgres-restore' && [event.phase, String(event.id)],
   );
-  return restores.flatMap(({ from, to }) =>
+
+function repairsOf(events: readonly Event[]): Span[] {
+  return restoresOf(events).flatMap(({ from, to }) =>
     events.flatMap((event) =>
       event.what === 'postgres-restored' && event.at >= from && event.at <= to ? [{ from: event.at, to }] : [],
     ),
