@@ -80,6 +80,8 @@ export type Event = { type: 'event'; at: number } & (
   | { what: 'isolated'; phase: 'begin' | 'end'; processes: string[] }
   | { what: 'redis-clock'; movedMs: number }
   | { what: 'postgres-restored' }
+  /** One try of the repair that follows ended. */
+  | { what: 'repair'; code: number | null; output: string }
   /** This program was not scheduled for so long; the others shared that fate. */
   | { what: 'lag'; ms: number }
   /** One try of an operator to move a campaign ended. `code`: null = it was killed, on purpose or after two minutes. */

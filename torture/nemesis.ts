@@ -11,6 +11,8 @@ export class Nemesis {
   /** Faults that could not be caused or healed: an error of the program, not of the system under test. */
   readonly failures: string[] = [];
   #active = 0;
+  /** The fault that strikes each lane, or struck it last. */
+  readonly #striking = new Map<Lane, Promise<void>>();
 
   constructor(
     readonly cluster: Cluster,
@@ -38,8 +40,11 @@ export class Nemesis {
   async #runLane(plan: readonly PlannedFault[], began: number, signal: AbortSignal): Promise<void> {
     for (const planned of plan) {
       await sleep(Math.max(0, planned.atMs - (performance.now() - began)), undefined, { signal }).catch(() => {});
+      if (planned.after) await this.#striking.get(planned.after);
       if (signal.aborted) return;
-      await this.#strike(planned, planned.lane);
+      const strike = this.#strike(planned, planned.lane);
+      this.#striking.set(planned.lane, strike);
+      await strike;
     }
   }
 

@@ -2,7 +2,8 @@ import { ALL_FAULTS } from './faults/all-faults.js';
 import { type Fault, type Lane, PROCESS_LANES, processNames } from './faults/fault.js';
 import type { Random } from './random.js';
 
-export type PlannedFault = { id: number; atMs: number; fault: string; lane: Lane };
+/** `after`: it waits, too, until the fault that strikes this lane at that moment is healed. */
+export type PlannedFault = { id: number; atMs: number; fault: string; lane: Lane; after?: Lane };
 
 /** Milliseconds between the end of one fault and the beginning of the next in a lane, shortest and longest. */
 const GAPS: Record<Lane, readonly [number, number]> = {
@@ -16,7 +17,7 @@ const GAPS: Record<Lane, readonly [number, number]> = {
   'worker-2': [10_000, 40_000],
   network: [3_000, 15_000],
   clock: [10_000, 40_000],
-  moves: [2_000, 10_000],
+  moves: [8_000, 24_000],
 };
 /** Of a fault itself, for the plan; a lane that is late goes on with its next fault when it can. */
 const TYPICAL_MS = 4_000;
@@ -29,7 +30,7 @@ const WEIGHTS: Partial<Record<Lane, number>> = { postgres: 5, moves: 3 };
 const COMBINED_MS = [-3_000, 500] as const;
 /** The first fault waits until shoppers hold units and places. */
 const BEGIN_MS = 3_000;
-/** Within this time after one engine the other one is set back, before or after the repair of the first. */
+/** Within this time after one engine the other one is set back, unless it waits for the repair of the first. */
 const BOTH_BACK_MS = [2_000, 22_000] as const;
 
 /** The faults of a run, from its seed: the same seed, length and names give the same plan. */
@@ -89,15 +90,17 @@ function setBackBoth(
   const moves = candidatesOf('moves', faults);
   if (setBacks('redis').length === 0 || setBacks('postgres').length === 0) return [...planned];
   let all = [...planned];
-  const order: Lane[] = random.chance(0.5) ? ['redis', 'postgres'] : ['postgres', 'redis'];
+  const order: [Lane, Lane] = random.chance(0.5) ? ['redis', 'postgres'] : ['postgres', 'redis'];
   const latest = Math.min(lengthMs, ROUND_MS - CALM_MS) - BOTH_BACK_MS[1];
   for (let round = 0; round + latest < lengthMs; round += ROUND_MS, order.reverse()) {
     const atMs = round + random.int(BEGIN_MS, Math.max(BEGIN_MS, latest));
     const endMs = atMs + random.int(...BOTH_BACK_MS);
     const isFree = (one: Unnumbered) => one.atMs < atMs - 2 * TYPICAL_MS || one.atMs > endMs + 2 * TYPICAL_MS;
     all = all.filter((one) => isFree(one) || !(order.includes(one.lane) || one.lane === 'moves'));
-    for (const [i, lane] of order.entries())
-      all.push({ atMs: [atMs, endMs][i] ?? endMs, fault: random.weighted(setBacks(lane)).name, lane });
+    const [first, second] = order;
+    const after = random.chance(0.5) ? { after: first } : {};
+    const setBack = (lane: Lane) => ({ fault: random.weighted(setBacks(lane)).name, lane });
+    all.push({ atMs, ...setBack(first) }, { atMs: endMs, ...setBack(second), ...after });
     const betweenMs = random.int(atMs, endMs);
     if (moves.length > 0) all.push({ atMs: betweenMs, fault: random.weighted(moves).name, lane: 'moves' });
   }

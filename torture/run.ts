@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Cluster } from './cluster/cluster.js';
@@ -94,6 +95,8 @@ async function underFaults(
   { print }: Tools,
 ): Promise<void> {
   const over = new AbortController();
+  // Each lane listens.
+  setMaxListeners(0, over.signal);
   const limit = setTimeout(() => over.abort(), minutes * 60_000);
   const report = setInterval(() => print(progressOf(crowd, history)), REPORT_EVERY_MS);
   crowd.start();

@@ -103,6 +103,7 @@ export class Cluster {
       const url = `redis://127.0.0.1:${redis.primary.port}`;
       const env = { ...process.env, REDIS_URL: url, DATABASE_URL: postgres.url };
       const { code, output } = await tools.run('npm', args, { cwd: tools.root, env, limitMs: RECONCILE_LIMIT_MS });
+      this.history.event({ what: 'repair', code, output });
       if (code === 0) return;
       // Another fault may have an engine down: an operator repeats the command when it is back.
       if (performance.now() > until) throw new Error(`reconcile --after-restore failed: ${output}`);
