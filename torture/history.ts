@@ -79,6 +79,8 @@ export type Event = { type: 'event'; at: number } & (
   /** Processes stay connected to a primary that was replaced. */
   | { what: 'isolated'; phase: 'begin' | 'end'; processes: string[] }
   | { what: 'redis-clock'; movedMs: number }
+  /** What Postgres had when a backup was begun: the status of each reservation, and `product user` of each place. */
+  | { what: 'backup'; redemptions: Record<string, string>; places: string[] }
   | { what: 'postgres-restored' }
   /** One try of the repair that follows ended. */
   | { what: 'repair'; code: number | null; output: string }

@@ -234,7 +234,7 @@ describe('what may be lost', () => {
     });
   });
 
-  it('is not excused longer because a campaign was moved', () => {
+  it('is not excused longer by faults that let everything be saved', () => {
     const found = (fault: string) => {
       const made = new HandMade();
       made.unit(ANNA, 1_000);
@@ -245,8 +245,8 @@ describe('what may be lost', () => {
       made.event({ at: 13_000, what: 'down', how: 'kill', process: API });
       return findings(made);
     };
-    expect(found('postgres-freeze')).toEqual([]);
-    expect(found('move-campaign')).toEqual(missing);
+    for (const fault of ['postgres-freeze', 'kill worker-1', 'freeze api-2']) expect(found(fault)).toEqual([]);
+    for (const fault of ['move-campaign', 'process-clock', 'kill api-2']) expect(found(fault)).toEqual(missing);
   });
 
   it('is a promise of a process that was frozen when Redis lost its data, if a row says so', () => {
@@ -594,6 +594,41 @@ describe('the rule on moves', () => {
     expect(unclear(7, refused)).toEqual(without);
     expect(unclear(1, `${refused}    at move (reshard.js:1:1)\n`)).toEqual(without);
     expect(unclear(1, refused)).toEqual([]);
+  });
+});
+
+describe('the rule on backups', () => {
+  /** Both engines lost everything since a backup that has the reservation in a state. */
+  function restored(before: string, status: string | null): string[] {
+    const made = new HandMade();
+    const { id } = made.unit(ANNA, 100, { status: status ?? 'expired' });
+    made.place(BEN, 150, 1);
+    made.confirm(id, 180);
+    made.refund(id, 190);
+    made.fault(50, 900, 1, 'postgres-restore');
+    made.event({ at: 200, what: 'backup', redemptions: { [id]: before }, places: [`${PRODUCT} ${BEN}`] });
+    made.event({ at: 300, what: 'redis-lost', mode: 'empty' });
+    if (status === 'redeemed') made.final.campaigns[0]!.taken = 1;
+    if (status === null) Object.assign(made.final, { redemptions: [], tickets: [], lines: { [PRODUCT]: [] } });
+    return findings(made);
+  }
+
+  it('finds what a backup had and Postgres has not, although both engines lost what came later', () => {
+    expect(restored('reserved', null)).toEqual([
+      'backups: a reservation that a backup had has no row',
+      'backups: a place that a backup had has no row',
+    ]);
+  });
+
+  it('finds a payment and a refund that a backup had and that are lost', () => {
+    expect(restored('reserved', 'expired')).toEqual([]);
+    expect(restored('redeemed', 'refunded')).toEqual([]);
+    expect(restored('redeemed', 'expired')).toEqual([
+      'backups: a reservation that was redeemed in a backup is expired',
+    ]);
+    expect(restored('refunded', 'redeemed')).toContain(
+      'backups: a reservation that was refunded in a backup is redeemed',
+    );
   });
 });
 

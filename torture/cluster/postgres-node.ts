@@ -88,6 +88,25 @@ export class PostgresNode {
     }
   }
 
+  /** The status of each reservation, and `product user` of each place. */
+  async promises(): Promise<{ redemptions: Record<string, string>; places: string[] }> {
+    const client = await this.connect();
+    try {
+      const reservations = await client.query<{ id: string; status: string }>(
+        'select redemption_id::text as id, status from redemptions',
+      );
+      const places = await client.query<{ place: string }>(
+        `select product_id || ' ' || user_id as place from waiting_tickets join campaigns using (campaign_id)`,
+      );
+      return {
+        redemptions: Object.fromEntries(reservations.rows.map(({ id, status }) => [id, status])),
+        places: places.rows.map(({ place }) => place),
+      };
+    } finally {
+      await client.end();
+    }
+  }
+
   /** Puts a backup in the place of the data. The server must not run. */
   async restore(from: string): Promise<void> {
     await rm(this.#folder, { recursive: true });

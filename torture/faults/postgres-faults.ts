@@ -37,6 +37,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     async strike({ cluster, history, random, folder }) {
       const { postgres } = cluster;
       const backup = join(folder, 'backup');
+      history.event({ what: 'backup', ...(await postgres.promises()) });
       await postgres.backUp(backup);
       await lastFor(random, 500, 6_000);
       history.event({ what: 'postgres-restored' });

@@ -1,5 +1,6 @@
 import type { FinalState } from '../final-state.js';
 import type { Recorded } from '../history.js';
+import { backupsAreKept } from './backups.js';
 import { capsHold } from './caps.js';
 import { stockIsConserved } from './conservation.js';
 import { type CampaignFacts, Facts } from './facts.js';
@@ -26,6 +27,7 @@ const RULES: readonly ((facts: Facts) => Finding[])[] = [
   framesAreRight,
   serviceComesBack,
   campaignsHaveOnePlace,
+  backupsAreKept,
 ];
 
 /** Compares the whole history with what is left after it. No violations when the service kept every rule. */

@@ -13,6 +13,11 @@ type Span = { from: number; to: number };
 /** Without a fault for so long, everything acknowledged is in Postgres. */
 const CALM_MS = 5_000;
 /**
+ * Faults during which everything acknowledged is saved as usual. A move saves it first. An API that ends leaves it in
+ * Redis; if Redis loses its data as well, that is another fault.
+ */
+const LETS_SAVE = /^(?:move-.*|http-cut|process-clock|redis-script-flush|(?:kill|restart) api-\d)$/;
+/**
  * Clocks of the recorded calls and of the events are the same, but a response may be read a moment after its process
  * died.
  */
@@ -22,7 +27,7 @@ const END = Number.POSITIVE_INFINITY;
 /** When faults were active, and which of them allow a loss. */
 export class Losses {
   readonly faults: Span[];
-  /** Those that can keep a process from saving what it acknowledged. A move saves it first. */
+  /** Those that can keep the service from saving what it acknowledged. */
   readonly #keeping: Span[];
   /** Each from the moment at which Postgres was set back until it had been repaired. */
   readonly repairs: Span[];
@@ -40,7 +45,7 @@ export class Losses {
     this.faults = spansOf(events, (event) => event.what === 'fault' && [event.phase, String(event.id)]);
     this.#keeping = spansOf(
       events,
-      (event) => event.what === 'fault' && !event.fault.startsWith('move-') && [event.phase, String(event.id)],
+      (event) => event.what === 'fault' && !LETS_SAVE.test(event.fault) && [event.phase, String(event.id)],
     );
     this.repairs = repairsOf(events);
     this.#lost = events.flatMap((event) => (event.what === 'redis-lost' ? [{ at: event.at, mode: event.mode }] : []));
