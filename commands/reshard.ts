@@ -7,7 +7,7 @@ import { Refused } from '../shared/errors/faults.js';
 import { Lifecycle } from '../shared/observability/lifecycle.js';
 import { createLog } from '../shared/observability/log.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
-import { readSharding } from '../shared/postgres/installation.js';
+import { lockShards, readSharding } from '../shared/postgres/installation.js';
 import { keys } from '../shared/redis/keys.js';
 import { keepInstallation } from '../shared/shards/keep-installation.js';
 import { type Core, connect, type WorkerShard } from '../worker/core.js';
@@ -115,12 +115,15 @@ class Resharding {
       return void this.say(`${product} is in shard ${index} already`);
     }
     await Promise.all([reached(from), reached(to)]);
+    const { map } = this.core.shards;
+    // No shard is taken out of service for a move that cannot be recorded.
+    await lockShards(this.core.database, map.count, map.latest);
     this.say(`${product} moves from shard ${from.index} to shard ${to.index}`);
     const [taken, given] = [this.outages[from.index], this.outages[to.index]] as [PlannedOutages, PlannedOutages];
     await moveCampaign(campaign, {
       processId: this.core.name,
-      shards: this.core.shards.map.count,
-      seen: () => this.core.shards.map.latest,
+      shards: map.count,
+      seen: () => map.latest,
       from: {
         index: from.index,
         giveAway: (one, steps) => taken.giveAway(one, steps),

@@ -176,6 +176,18 @@ test('Postgres was set back to before a move', async () => {
   await keptInRedis();
 });
 
+test('a move is refused before it takes a shard out of service while Postgres lacks places', async () => {
+  const product = await open(false);
+  await keptInRedis();
+  const version = (by: number) => stage.query('update installation set map_version = map_version + $1', [by]);
+  await version(-1);
+  const { code, out } = await reshard('--campaign', product, '--to-shard', String(1 - (await shardOf(product))));
+  expect(out).toContain('stopped: postgres: it was set back and lacks places');
+  expect(out).not.toContain('out of service');
+  expect(code).toBe(1);
+  await version(1);
+});
+
 test('Postgres was set back to before a campaign was placed beside its hash', async () => {
   await stage.withoutPostgres(() => copyFolder(folder, backup));
   await until('a campaign is opened', () =>
