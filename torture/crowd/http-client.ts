@@ -5,6 +5,8 @@ import type { Call, CallKind, History } from '../history.js';
 
 /** A request without a response for so long is given up. The judge's limit is lower. */
 const GIVE_UP_MS = 20_000;
+/** An API closes a connection that was idle for 65 s; a client gives it up earlier, so that no request meets that. */
+const IDLE_MS = 40_000;
 /** Headers of a response that the judge looks at. */
 const KEPT_HEADERS = ['content-type', 'retry-after', 'x-request-id', 'idempotent-replayed', 'location'] as const;
 
@@ -66,7 +68,7 @@ export class HttpClient {
   }
 
   #agent(api: string): Agent {
-    const agent = this.#agents.get(api) ?? new Agent({ keepAlive: true, maxSockets: 256 });
+    const agent = this.#agents.get(api) ?? new Agent({ keepAlive: true, maxSockets: 256, timeout: IDLE_MS });
     this.#agents.set(api, agent);
     return agent;
   }
