@@ -58,6 +58,18 @@ export class RecoveredEntries {
     return rows.map(({ id, fields }) => ({ journalId: id, fields }));
   }
 
+  /** The idempotency records of these restocks, which follow them in the journal. */
+  async recordsOf(client: Queryable, restocks: readonly string[]): Promise<RawEntry[]> {
+    if (restocks.length === 0) return [];
+    const { rows } = await client.query<{ id: string; fields: Record<string, string> }>(
+      `select journal_id as id, fields from recovered_entries
+       where shard = $2 and fields ->> 'kind' = 'answered' and fields ->> 'answer' like 'restock|%'
+         and substring(fields ->> 'answer' from '[^|]*$') = any($1)`,
+      [restocks, this.shard],
+    );
+    return rows.map(({ id, fields }) => ({ journalId: id, fields }));
+  }
+
   async markApplied(client: Queryable, journalIds: readonly string[]): Promise<void> {
     await client.query('update recovered_entries set applied_at = now() where journal_id = any($1::text[])', [
       journalIds,

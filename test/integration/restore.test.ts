@@ -447,6 +447,20 @@ test('a filled Redis does not repeat a restock that an operator asks for again',
   expect(await campaign.restock(2, { key })).toMatchObject({ kind: 'restocked', total: 3 });
 });
 
+test('a restock that a process saves late is not added again to its repetition', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await store.persist();
+  const key = newKey();
+  await campaign.restock(2, { key });
+  const late = await sale.journal.read(await store.cursor.read(), 10);
+  await store.loseJournal([]);
+  await loseAndRestore(campaign, [key]);
+  expect(await campaign.restock(2, { key })).toMatchObject({ kind: 'restocked', total: 3 });
+  await store.persist();
+  await store.recover(late);
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ totalLimit: 3 });
+});
+
 test('a filled Redis gives no second unit to a user who repeats the request that returned the place', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
   const [reservation, key] = [await campaign.take('ann'), newKey()];

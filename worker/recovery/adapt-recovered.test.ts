@@ -17,6 +17,7 @@ function nothingKnown(): KnownRows {
     ticketUsers: new Set(),
     campaigns: new Map([[NO, { lastLineNo: 3, closed: false }]]),
     heldUntil: new Map(),
+    repeatedRestocks: new Set(),
   };
 }
 

@@ -15,7 +15,7 @@ type Recorded = Change | EntryOf<'extended' | 'reduced'>;
 
 /**
  * Adapts entries that Redis lost to the rows in Postgres, so that they can be written like a usual batch:
- * - an entry that has been applied already is left out;
+ * - an entry that has been applied already is left out, and so is a restock whose repetition has been;
  * - a change of a reservation that Postgres lacks adds the reservation first, from its `record`;
  * - a reservation whose deadline passed before a later entry is expired first, so that the later entry can use its
  *   unit;
@@ -86,8 +86,10 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
     case 'moved_in':
     case 'line_closed':
     case 'status':
-    case 'restocked':
       entries.push(entry);
+      return null;
+    case 'restocked':
+      if (!known.repeatedRestocks.has(entry.journalId)) entries.push(entry);
       return null;
     default:
       return entry satisfies never;

@@ -1,6 +1,7 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
+import { answerOwner } from '../../shared/postgres/snapshot.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { type Acknowledged, decodeAcknowledged } from '../../shared/sale/acknowledged.js';
@@ -37,6 +38,8 @@ export type KnownRows = {
   campaigns: Map<number, { lastLineNo: number; closed: boolean }>;
   /** Reservation → the time until which it holds its units, by the facts about it (`addHolds`). */
   heldUntil: Map<string, number>;
+  /** Journal ids of restocks whose key has a response: their repetition was counted. */
+  repeatedRestocks: Set<string>;
 };
 
 export function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
@@ -104,7 +107,7 @@ export function decodedOrNull(raw: RawEntry): Recovered | null {
 export async function readKnownRows(
   client: Queryable,
   entries: readonly Recovered[],
-  recovered: Pick<RecoveredEntries, 'factsAbout'>,
+  recovered: Pick<RecoveredEntries, 'factsAbout' | 'recordsOf'>,
 ): Promise<KnownRows> {
   const nos = [...new Set(entries.map(({ no }) => no))];
   const answers = entries.flatMap((entry) =>
@@ -156,5 +159,26 @@ export async function readKnownRows(
     ticketUsers: new Set(tickets.rows.map(({ no, user_id }) => `${no}/${user_id}`)),
     campaigns: new Map(campaigns.rows.map(({ no, last, closed }) => [no, { lastLineNo: Number(last), closed }])),
     heldUntil,
+    repeatedRestocks: await repeatedRestocks(client, entries, recovered),
   };
+}
+
+/** Redis had lost the key of a restock, so a repetition with this key was counted before the entry was saved. */
+async function repeatedRestocks(
+  client: Queryable,
+  entries: readonly Recovered[],
+  recovered: Pick<RecoveredEntries, 'recordsOf'>,
+): Promise<Set<string>> {
+  const ids = entries.flatMap(({ kind, journalId }) => (kind === 'restocked' ? [journalId] : []));
+  const records = (await recovered.recordsOf(client, ids)).flatMap((raw) => {
+    const entry = decodedOrNull(raw);
+    return entry?.kind === 'answered' ? [entry] : [];
+  });
+  if (records.length === 0) return new Set();
+  const { rows } = await client.query<{ answer: string }>(
+    `select n.answer from unnest($1::int[], $2::text[], $3::text[]) as n(no, key, answer) join campaigns c on c.no = n.no
+       join remembered_answers m on m.campaign_id = c.campaign_id and m.idempotency_key = ${answerOwner('n.answer')} || '|' || n.key`,
+    [records.map(({ no }) => no), records.map(({ key }) => key), records.map(({ answer }) => answer)],
+  );
+  return new Set(rows.map(({ answer }) => answer.slice(answer.lastIndexOf('|') + 1)));
 }
