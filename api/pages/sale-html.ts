@@ -15,7 +15,10 @@ import { fill, type Texts } from '../../shared/sale-page/texts.js';
 import type { FoundSale } from './public-sales.js';
 import { linesOf } from './sale-lines.js';
 
-/** What one version of the page shows. `found`: null = no such sale; undefined = the sale cannot be read now. */
+/**
+ * What one version of the page shows. `product`: "" = what was asked for cannot be an id. `found`: null = no such sale;
+ * undefined = the sale cannot be read now.
+ */
 export type PageContents = {
   product: string;
   found: FoundSale | null | undefined;
@@ -34,13 +37,13 @@ export function saleHtml(template: string, contents: PageContents): string {
   const { found, languages, language } = contents;
   const { texts, dir } = languages.get(language) as PageLanguage;
   const branding = found?.branding ?? {};
-  const name = branding.title ?? found?.sale.name ?? contents.product;
+  const name = branding.title ?? found?.sale.name ?? (contents.product || texts.flashSale);
   const words = firstWords(found, texts, language);
   const values: Record<string, string> = {
     language,
     dir,
     name,
-    title: found ? `${words.title} – ${name}` : words.title,
+    title: `${words.title} – ${name}`,
     page: JSON.stringify({
       language,
       texts,
@@ -54,7 +57,7 @@ export function saleHtml(template: string, contents: PageContents): string {
     caption: words.caption,
     detail: words.detail,
     hint: words.hint,
-    referenceLabel: found ? texts.sale : '',
+    referenceLabel: texts.sale,
     product: contents.product,
     act: words.button?.label ?? '',
     sound: texts.sound,
@@ -88,11 +91,21 @@ export function saleHtml(template: string, contents: PageContents): string {
     blocks[`${line}Sizes`] = widest.map((text) => `<i data-t="${escapeHtml(text)}"></i>`).join('');
   }
   blocks.barSizes = `<p>${blocks.barSizes}</p>`;
+  // The line has the height of both ids that it may have.
+  const references = [
+    [texts.order, LONG_ORDER],
+    [texts.sale, contents.product],
+  ] as const;
+  blocks.referenceSizes = references
+    .map(([label, id]) => `<span><i data-t="${escapeHtml(label)}"></i> <code><i data-t="${id}"></i></code></span>`)
+    .join('');
   return template
     .replace(/\{\{\{(\w+)\}\}\}/g, (_, block: string) => blocks[block] ?? '')
     .replace(/\{\{(\w+)\}\}/g, (_, value: string) => escapeHtml(values[value] ?? ''));
 }
 
+/** As long as an order id that the service makes. */
+const LONG_ORDER = `ord_${'8'.repeat(32)}`;
 const LOADING = { status: '', caption: '', detail: '', hint: '' };
 
 function firstWords(found: PageContents['found'], texts: Texts, language: string): SaleWords {

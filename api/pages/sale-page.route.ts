@@ -29,6 +29,8 @@ const contract = {
 
 /** Rendered pages of one process: a page of 20 KB with its compressed form, for each state and language. */
 const PAGES_KEPT = 500;
+/** Kept apart, so that requests for sales that do not exist evict no page of a sale. */
+const OTHERS_KEPT = 50;
 const FOR_A_SECOND = 'public, max-age=1';
 
 export type SalePageDeps = {
@@ -48,24 +50,24 @@ export type SalePageDeps = {
 /** GET /sale/:product_id. A visit costs one small read of Redis; each version of a page is rendered once. */
 export function salePageRoute(deps: SalePageDeps): Route {
   const pages = new LRUCache<string, StaticFile>({ max: PAGES_KEPT });
+  const others = new LRUCache<string, StaticFile>({ max: OTHERS_KEPT });
   return defineRoute(contract, async (call) => {
     const { req } = call;
-    const product = String(req.params.product_id);
-    const found = EXTERNAL_ID_PATTERN.test(product) ? await readSale(deps.publicSales, product as ProductId) : null;
+    const asks = String(req.params.product_id);
+    // The page shows no text that cannot be an id.
+    const product = EXTERNAL_ID_PATTERN.test(asks) ? asks : '';
+    const found = product ? await readSale(deps.publicSales, product as ProductId) : null;
     const languages = withTexts(deps.languages, found?.branding.texts ?? {});
     const asked = typeof req.query.lang === 'string' ? [req.query.lang] : [];
     const accepted = acceptedLanguages(String(req.headers['accept-language'] ?? ''));
     const language = languageOf([...asked, ...accepted], languages);
-    // The pages of sales that do not exist differ only in their language.
-    const key = found ? `${product}|${language}|${found.version}` : `|${language}|${String(found)}`;
-    let page = pages.get(key);
+    const key = `${product}|${language}|${found ? found.version : String(found)}`;
+    const kept = found ? pages : others;
+    let page = kept.get(key);
     if (!page) {
-      const html = saleHtml(deps.template, {
-        ...{ product: found ? product : '', found, languages, language },
-        pushKey: deps.pushKey,
-      });
+      const html = saleHtml(deps.template, { product, found, languages, language, pushKey: deps.pushKey });
       page = fileOf(html, found, deps);
-      pages.set(key, page);
+      kept.set(key, page);
     }
     return sendFile(call, page, found === null ? 404 : 200);
   });

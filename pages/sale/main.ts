@@ -27,6 +27,8 @@ const NEAR_PLACE = 3;
 const SPOKEN_SECONDS = [60, 30, 10];
 
 const productId = decodeURIComponent(location.pathname.split('/')[2] ?? '');
+/** "" = what is in the address cannot be an id. */
+const saleId = String(element('reference-id').textContent);
 const visitor = readVisitor(productId);
 const address = new URL(location.href);
 const words = {
@@ -282,6 +284,10 @@ function comeBack(): void {
 
 /** @param fresh whether the cache of the browser is passed over */
 async function lookAtSale(fresh = false): Promise<void> {
+  if (!saleId) {
+    state.refusal = 'campaign_not_found';
+    return show();
+  }
   try {
     const before = state.campaign?.status;
     const campaign = await sale.campaign(fresh);
@@ -389,14 +395,14 @@ function show(): void {
   element('continue').hidden = !mine || !state.holdsTicket;
   // A place does not move to the Home Screen, because pages there have a storage of their own.
   element('install').hidden = !notifications.needsHomeScreen || !mayJoin();
-  const name = page.title ?? state.campaign?.name ?? element('name').textContent;
-  write('name', name || productId);
-  showView(view, productId, nowMs);
+  const name = page.title ?? state.campaign?.name ?? String(element('name').textContent);
+  write('name', name);
+  showView(view, saleId, nowMs);
   // A control that had the focus may be gone.
   if (focused && element('stage').contains(focused) && focused.getClientRects().length === 0)
     element('headline').focus();
   watchDeadline(view, nowMs);
-  const title = `${view.mood === 'turn' ? '★ ' : ''}${view.title} – ${name || productId}`;
+  const title = `${view.mood === 'turn' ? '★ ' : ''}${view.title} – ${name}`;
   if (document.title !== title) document.title = title;
   if (checkAtMs > 0 && nowMs >= checkAtMs && state.campaign?.status === 'scheduled') {
     checkAtMs = Number.POSITIVE_INFINITY;

@@ -14,8 +14,8 @@ function writeInto(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
-/** @param productId shown until there is an order @param nowMs by the server's clock */
-export function showView(view: View, productId: string, nowMs: number): void {
+/** @param saleId shown until there is an order @param nowMs by the server's clock */
+export function showView(view: View, saleId: string, nowMs: number): void {
   const lines = ['status', 'headline', 'caption', 'detail', 'updated', 'trouble', 'connection', 'hint'] as const;
   for (const id of lines) write(id, view[id]);
   // These share the line of the detail.
@@ -25,7 +25,7 @@ export function showView(view: View, productId: string, nowMs: number): void {
   element('stock').hidden = !view.noneFree;
   showFigure(view, nowMs);
   write('reference-label', view.order ? texts.order : texts.sale);
-  write('reference-id', view.order ?? productId);
+  write('reference-id', view.order ?? saleId);
   showButtons(view, nowMs);
   const door = document.querySelector<HTMLElement>('.door');
   if (door) door.dataset.door = view.door;

@@ -81,6 +81,20 @@ function fillLocalStorage(): void {
   }
 }
 
+/** An init script of a page: keeps what moved by itself, with the elements. */
+function countShifts(): void {
+  type Shift = { value: number; hadRecentInput: boolean; sources: { node: { id?: string } | null }[] };
+  const page = globalThis as unknown as {
+    shifts: [number, string][];
+    PerformanceObserver: new (seen: (list: { getEntries(): Shift[] }) => void) => { observe(options: object): void };
+  };
+  page.shifts = [];
+  new page.PerformanceObserver((list) => {
+    for (const { value, hadRecentInput, sources } of list.getEntries())
+      if (!hadRecentInput) page.shifts.push([value, sources.map(({ node }) => node?.id).join(' ')]);
+  }).observe({ type: 'layout-shift', buffered: true });
+}
+
 const wide = async (page: Page) => page.evaluate('document.documentElement.scrollWidth');
 
 test('the page and its parts are served with a policy that allows no script but its own', async () => {
@@ -108,10 +122,16 @@ test('the page and its parts are served with a policy that allows no script but 
   }
   const again = await send(addressOf(product), { headers: { 'if-none-match': String(page.headers.get('etag')) } });
   expect([again.status, again.text]).toEqual([304, '']);
-  for (const nowhere of ['/sale/no%20product', '/sale/no-such-sale']) {
-    const missing = await send(service.url + nowhere, { headers: { 'accept-language': 'zh' } });
+  for (const [asked, name, id] of [
+    ['no%20product', '限时抢购', ''],
+    ['no-such-sale', 'no-such-sale', 'no-such-sale'],
+  ]) {
+    const missing = await send(addressOf(String(asked)), { headers: { 'accept-language': 'zh' } });
     expect([missing.status, missing.headers.get('cache-control')]).toEqual([404, 'no-store']);
     expect(missing.text).toContain('<h2 id="headline" tabindex="-1">没有这个抢购活动</h2>');
+    expect(missing.text).toContain(`<h1 id="name" dir="auto">${name}</h1>`);
+    expect(missing.text).toContain(`<code id="reference-id">${id}</code>`);
+    expect(missing.text).toContain(`<title>没有这个抢购活动 – ${name}</title>`);
   }
   expect((await send(`${service.url}/assets/client/package.json`)).status).toBe(404);
 });
@@ -550,6 +570,30 @@ inBrowser('the page of a sale', () => {
     const back = await context.newPage();
     await back.goto(addressOf(forwards));
     await shows(back, 'It is yours');
+  });
+
+  test.each(['no-such-sale', 'no%20sale'])('moves nothing after the first paint of %s', async (asked) => {
+    for (const width of [320, 390, 1280]) {
+      const { page } = await openPhone(browser as Browser, { viewport: { width, height: 800 } });
+      await page.addInitScript(countShifts);
+      await page.goto(addressOf(asked));
+      await shows(page, 'There is no such sale');
+      await until('its script has begun', async () => (await page.locator('#rows').textContent()) !== '');
+      expect(await page.evaluate('shifts')).toEqual([]);
+      expect(await accessibilityFindings(page)).toEqual([]);
+    }
+  });
+
+  test('keeps everything in its place when the order number comes, in Arabic at 320 px', async () => {
+    const product_id = `s-${randomUUID().slice(0, 8)}`;
+    await operator.openCampaign({ product_id, total_limit: 1, hold_seconds: 900 });
+    const { page } = await openSale(product_id, '?lang=ar');
+    await page.locator('#act[aria-disabled=false]').waitFor();
+    const steps = () => page.evaluate("document.getElementById('steps').getBoundingClientRect().top + scrollY");
+    const before = await steps();
+    await page.locator('#act').click();
+    await until('the order has a number', async () => (await textOf(page, 'reference-id')).startsWith('ord_'));
+    expect(await steps()).toBe(before);
   });
 
   test('shows the brand on phone and desktop, in light and dark, with an accent that can be read', async () => {
