@@ -12,7 +12,7 @@ const STATUSES = [
   ...(['statusBefore', 'statusOpen', 'statusLine', 'statusReserved', 'statusPaid', 'statusTimeUp'] as const),
   ...(['statusPaused', 'statusEnded', 'statusClosed', 'statusSilent', 'statusUnknown'] as const),
 ] satisfies Key[];
-const CAPTIONS = ['unknownCaption', 'endedDetail', 'endsAt', 'payBefore'] satisfies Key[];
+const CAPTIONS = ['unknownCaption', 'endedDetail', 'endsAt', 'payBefore', 'noNews'] satisfies Key[];
 const DETAILS = [
   ...([
     'opensDetail',
@@ -25,7 +25,16 @@ const DETAILS = [
   ] as const),
   ...(['soldOutFinal', 'inLineDetail', 'otherDevice', 'payDetail', 'payOrNext', 'payOrOthers', 'forwarding'] as const),
   ...(['timeUp', 'nothingToPay', 'paidDetail', 'releasedDetail', 'releasedNoLine', 'expiredDetail'] as const),
-  ...(['expiredNoLine', 'leftDetail', 'closedDetail', 'closedEnded', 'unknownDetail', 'silent', 'polling'] as const),
+  ...([
+    'expiredNoLine',
+    'leftDetail',
+    'closedDetail',
+    'closedEnded',
+    'unknownDetail',
+    'silent',
+    'silentInLine',
+    'polling',
+  ] as const),
   ...(['offlineNow', 'offline', 'retry', 'notifyBlocked', 'notifyFailed', 'linkCopied', 'orderCopied'] as const),
 ] satisfies Key[];
 const HINTS = ['noHurry', 'paidAlready', 'unknownHint'] satisfies Key[];

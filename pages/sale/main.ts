@@ -14,6 +14,8 @@ import { continueLink, readVisitor } from './visitor.js';
 const TICK_MS = 250;
 /** How often the page requests the sale while it follows no standing; spread by a quarter in both directions. */
 const LOOK_EVERY_MS = 20_000;
+/** The same while a unit may be had, so that its data are as new as those of a shopper in line, or no response came. */
+const LOOK_OFTEN_MS = 8_000;
 const LOOK_SOON_MS = 2_000;
 const TRIES_WHILE_TAKEN_BACK = 5;
 /** The device token is requested within this time before the start, which saves a call at the start. */
@@ -47,6 +49,8 @@ let prepareAtMs = 0;
 let checkAtMs = 0;
 let lookSoon = 0;
 let lookedAtMs = 0;
+/** When the page asked first after the last response; 0 = nothing is asked. */
+let askedAtMs = 0;
 let refusedAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
@@ -109,7 +113,12 @@ function setUp(): void {
   addEventListener('online', comeBack);
   addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());
-  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && comeBack());
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState !== 'visible') return;
+    // Browsers hold the requests of hidden pages.
+    askedAtMs = 0;
+    comeBack();
+  });
   // Another tab has got a ticket for a place or a unit.
   addEventListener('storage', ({ key, newValue }) => {
     if (key === `doorbuster|${productId}|${sale.options.userId}` && newValue?.includes('"ticket"')) goOn();
@@ -288,11 +297,12 @@ async function lookAtSale(fresh = false): Promise<void> {
     state.refusal = 'campaign_not_found';
     return show();
   }
+  askedAtMs ||= Date.now();
   try {
     const before = state.campaign?.status;
     const campaign = await sale.campaign(fresh);
     state.campaign = campaign;
-    lookedAtMs = Date.now();
+    looked();
     const unitIsFree = state.refusal === 'sold_out' && campaign.sold_out === false;
     const isNewer = Date.parse(campaign.server_time) > refusedAtMs;
     if ((before !== campaign.status || (unitIsFree && isNewer)) && !state.trying) state.refusal = null;
@@ -302,9 +312,16 @@ async function lookAtSale(fresh = false): Promise<void> {
     prepareAtMs ||= startsAtMs - PREPARE_MS * (0.2 + 0.8 * Math.random());
     checkAtMs ||= startsAtMs - CHECK_MS * (1 + Math.random());
   } catch (error) {
+    if (error instanceof Refusal && !error.passes) looked();
     if (state.campaign === null || !(error instanceof Refusal) || !error.passes) refuse(error);
   }
   show();
+}
+
+/** The server has responded, if only that it knows no such sale. */
+function looked(): void {
+  lookedAtMs = Date.now();
+  askedAtMs = 0;
 }
 
 /** Looks when no cache has data from before this moment any more. The shoppers of a sale do so within some seconds. */
@@ -327,8 +344,15 @@ function lookAgainLater(): void {
       if (document.visibilityState === 'visible' && sale.connection !== 'live') await lookAtSale();
       lookAgainLater();
     },
-    LOOK_EVERY_MS * (0.75 + Math.random() / 2),
+    (looksOften() ? LOOK_OFTEN_MS : LOOK_EVERY_MS) * (0.75 + Math.random() / 2),
   );
+}
+
+function looksOften(): boolean {
+  const { campaign, standing } = state;
+  if (isFollowed(standing) || !campaign) return false;
+  const mayBuy = campaign.status !== 'ended' && !campaign.sold_out && Date.parse(campaign.starts_at) <= sale.now();
+  return mayBuy || askedAtMs > 0;
 }
 
 function isFollowed(standing: Standing | null): boolean {
@@ -388,6 +412,7 @@ function show(): void {
   state.units = sale.transfer?.qty ?? null;
   state.alert = alertOf();
   state.lookedMs = lookedAtMs ? Date.now() - lookedAtMs : null;
+  state.askedMs = askedAtMs ? Date.now() - askedAtMs : null;
   const view = viewOf(state, nowMs, words);
   shown = view;
   const mine = isFollowed(state.standing);

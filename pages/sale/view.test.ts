@@ -153,17 +153,55 @@ test('names the pause instead of a waiting time', () => {
 
 test('shows how old the standing is, and that no news arrived for ten seconds', () => {
   const at = (quietMs: number, more: Partial<PageState> = {}) => {
-    const { updated, connection } = look({ standing, connection: 'live', quietMs, ...more });
-    return [updated, connection];
+    const { updated, caption, detail, connection } = look({ standing, connection: 'live', quietMs, ...more });
+    return [updated, caption, detail, connection];
   };
-  expect(at(3_400)).toEqual(['Updated 3 s ago', '']);
-  expect(at(10_000)).toEqual(['', fill(texts.silent, { seconds: 10 })]);
-  expect(at(26_000)).toEqual(['', fill(texts.silent, { seconds: 25 })]);
+  expect(at(3_400)).toEqual(['Updated 3 s ago', '', texts.inLineDetail, '']);
+  // One message, which stays the same while a screen reader announces it.
+  expect(at(10_000)).toEqual(['', 'No news for 10 s', '', texts.silentInLine]);
+  expect(at(26_000)).toEqual(['', 'No news for 26 s', '', texts.silentInLine]);
   const slow = { connection: 'polling', standing: { ...standing, poll_after_seconds: 10 } } as const;
-  expect(at(21_000, slow)).toEqual(['Updated 21 s ago', texts.polling]);
-  expect(at(22_000, slow)[1]).toBe(fill(texts.silent, { seconds: 20 }));
-  expect(at(60_000, { connection: 'offline' })[1]).toBe(texts.offline);
+  expect(at(21_000, slow)).toEqual(['Updated 21 s ago', '', texts.inLineDetail, texts.polling]);
+  expect(at(22_000, slow)).toEqual(['', 'No news for 22 s', '', texts.silentInLine]);
+  expect(at(60_000, { connection: 'offline' })[3]).toBe(texts.offline);
   expect(look({ connection: 'offline' }).connection).toBe(texts.offlineNow);
+});
+
+test('says that no news arrived to a visitor too, but not while it has asked for none', () => {
+  const at = (state: Partial<PageState>) => {
+    const { status, updated, caption, connection, button, other, second } = look(state);
+    return [status, updated, caption, connection, button?.label, other?.label ?? second?.label];
+  };
+  const resting = [texts.statusOpen, 'Updated 24 s ago', '', '', texts.buy, undefined];
+  expect(at({ lookedMs: 24_000 })).toEqual(resting);
+  expect(at({ lookedMs: 24_000, askedMs: 3_900 })).toEqual(resting);
+  const silent = { lookedMs: 24_000, askedMs: 4_000 };
+  const said = [texts.statusSilent, '', 'No news for 24 s', texts.silent];
+  // A press is repeated until there is a response, so the button stays.
+  expect(at(silent)).toEqual([...said, texts.buy, texts.tryNow]);
+  for (const other of [
+    { ...campaign, status: 'paused' } as const,
+    { ...campaign, status: 'scheduled', starts_at: '2026-11-11T13:00:00Z' } as const,
+    { ...campaign, sold_out: true },
+  ])
+    expect(at({ ...silent, campaign: other })).toEqual([...said, undefined, texts.tryNow]);
+  // These do not change.
+  const over = look({ ...silent, campaign: { ...campaign, status: 'ended' } });
+  expect([over.status, over.updated]).toEqual([texts.statusClosed, 'Updated 24 s ago']);
+  const paid = look({ ...silent, connection: 'offline', standing: { ...standing, status: 'redeemed' } });
+  expect([paid.status, paid.detail, paid.connection]).toEqual([texts.statusPaid, texts.paidDetail, '']);
+});
+
+test('says at once that there is no connection, whatever came before', () => {
+  const { status, mood, connection, other } = look({
+    ...{ connection: 'offline', campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T13:00:00Z' } },
+  });
+  expect([status, mood, connection, other?.label]).toEqual([
+    ...[texts.statusSilent, 'warn', texts.offlineNow, texts.tryNow],
+  ]);
+  const mine: Standing = { ...standing, status: 'promoted', position: null, pay_before: '2026-11-11T12:05:00Z' };
+  const unpaid = look({ standing: mine, connection: 'live', quietMs: 11_000 });
+  expect([unpaid.caption, unpaid.connection, unpaid.mood]).toEqual(['Pay before 12:05', texts.silent, 'turn']);
 });
 
 test('shows how old the data of the sale are, while no standing is followed', () => {

@@ -16,6 +16,8 @@ export type PageState = {
   quietMs: number | null;
   /** Milliseconds since the page last got the data of the sale; null = never. */
   lookedMs: number | null;
+  /** Milliseconds since the page asked for them without a response; null = nothing is asked. */
+  askedMs: number | null;
   /** Code of the error after which the client retries. */
   retry: string | null;
   connection: Connection | null;
@@ -40,6 +42,7 @@ export const OPENED: PageState = {
   refusal: null,
   quietMs: null,
   lookedMs: null,
+  askedMs: null,
   retry: null,
   connection: null,
   firstPlace: 1,
@@ -97,6 +100,8 @@ export type View = {
 
 /** After this time without news, the page no longer says that it is up to date. */
 const QUIET_MS = 10_000;
+/** How long a response with the data of the sale may take. Between its requests the page rests, which is no silence. */
+const PATIENCE_MS = 4_000;
 
 /** `price`: of one unit, as the server rendered it; null = unknown. `address`: of this page. */
 type Words = {
@@ -134,13 +139,14 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     updated: '',
     isOver: false,
     noneFree: false,
+    connection: '',
     trouble: troubleText(state, texts),
-    connection: connectionText(state, texts) || state.notice,
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
-  const { quietMs } = state;
-  // What has ended is the same without a connection.
-  if (isSilent(state) || (state.connection === 'offline' && quietMs !== null)) showSilence(view, texts);
+  const silentMs = mayChange(state, nowMs) ? silenceOf(state) : null;
+  view.connection = connectionText(state, silentMs, texts) || state.notice;
+  if (silentMs !== null || (state.connection === 'offline' && mayChange(state, nowMs)))
+    showSilence(view, silentMs, texts);
   const isOver = view.mood === 'off' && !view.button?.enabled;
   view.isOver = isOver;
   if (view.step === 'buy' && (view.mood === 'off' || view.startsLater) && !isJoinable(view)) view.step = 'none';
@@ -150,7 +156,7 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     view.button = null;
     view.other = null;
   }
-  const ageMs = ageOf(state);
+  const ageMs = silentMs === null ? ageOf(state) : null;
   if (ageMs !== null) view.updated = fill(texts.updated, { seconds: Math.floor(ageMs / 1000) });
   const { campaign, standing } = state;
   view.noneFree = standing?.status === 'queued' || (campaign?.sold_out === true && phaseOf(campaign, nowMs) === 'open');
@@ -163,20 +169,31 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
 /** The age of what is shown: of the standing that is followed, or of the data of the sale; null = nothing to say. */
 function ageOf(state: PageState): number | null {
   const { standing, quietMs, lookedMs, trying } = state;
-  if (quietMs !== null) return isSilent(state) ? null : quietMs;
+  if (quietMs !== null) return quietMs;
   const isFollowed = standing !== null && standing.status !== 'not_queued';
   return isFollowed || trying ? null : lookedMs;
 }
 
-/** The last known state is shown, but not as the present one. */
-function showSilence(view: View, texts: Texts): void {
+/**
+ * The last known state is shown, but not as the present one. A button that can be pressed stays, because a press is
+ * repeated until there is a response.
+ * @param silentMs null = there is no connection
+ */
+function showSilence(view: View, silentMs: number | null, texts: Texts): void {
+  const again = { label: texts.tryNow, action: 'check' } as const;
   view.status = texts.statusSilent;
-  if (view.mood !== 'turn') {
-    view.mood = 'warn';
-    view.caption = '';
-    if (!view.pay && !view.button) view.other = { label: texts.tryNow, action: 'check', pressed: null };
-  }
+  view.detail = '';
   if (view.place) view.place.note = texts.lastPlace;
+  // The time to pay is known, and goes on.
+  if (view.mood === 'turn') return;
+  view.mood = 'warn';
+  view.title = texts.statusSilent;
+  view.caption = silentMs === null ? '' : fill(texts.noNews, { seconds: Math.floor(silentMs / 1000) });
+  if (view.button?.enabled) view.second ??= again;
+  else {
+    view.button = null;
+    if (!view.pay) view.other = { ...again, pressed: null };
+  }
 }
 
 /** Whether the shopper can begin again. */
@@ -419,17 +436,32 @@ function troubleText({ refusal, retry }: PageState, texts: Texts): string {
   return retry && retry !== 'campaign_paused' ? texts.retry : '';
 }
 
-/** Whether the server has sent nothing for longer than it should. A polling client hears at the server's pace. */
-function isSilent({ quietMs, connection, standing }: PageState): boolean {
-  const paceMs = connection === 'polling' ? 1_200 * (standing?.poll_after_seconds ?? 0) : 0;
-  return quietMs !== null && quietMs >= QUIET_MS + paceMs;
+/** Whether the page shows something that may be different by now. What has ended is the same without a connection. */
+function mayChange({ standing, campaign, trying, quietMs }: PageState, nowMs: number): boolean {
+  if (quietMs !== null) return true;
+  const hasEnded = standing !== null && standing.status !== 'not_queued';
+  return !hasEnded && !trying && campaign !== null && phaseOf(campaign, nowMs) !== 'ended';
 }
 
-function connectionText(state: PageState, texts: Texts): string {
-  const { connection, quietMs } = state;
-  if (connection === null || connection === 'offline' || !isSilent(state))
-    // That all is well is said by the age of the news.
-    return connection === null || connection === 'live' ? '' : texts[quietMs === null ? 'offlineNow' : connection];
-  // Changes every five seconds only, because a screen reader announces it.
-  return fill(texts.silent, { seconds: 5 * Math.floor((quietMs ?? 0) / 5_000) });
+/**
+ * How long the server has sent nothing although it should have; null = it has. A polling client hears at the server's
+ * pace. Without a standing, the page has asked for the data of the sale.
+ */
+function silenceOf({ quietMs, lookedMs, askedMs, connection, standing }: PageState): number | null {
+  if (quietMs === null)
+    return lookedMs !== null && lookedMs >= QUIET_MS && (askedMs ?? 0) >= PATIENCE_MS ? lookedMs : null;
+  const paceMs = connection === 'polling' ? 1_200 * (standing?.poll_after_seconds ?? 0) : 0;
+  return quietMs >= QUIET_MS + paceMs ? quietMs : null;
+}
+
+/** It is the same for as long as it lasts, because a screen reader announces it. */
+function connectionText({ connection, standing }: PageState, silentMs: number | null, texts: Texts): string {
+  const waits = standing?.status === 'queued';
+  if (connection === 'offline') {
+    if (standing?.status === 'redeemed') return '';
+    return waits ? texts.offline : texts.offlineNow;
+  }
+  if (silentMs !== null) return waits ? texts.silentInLine : texts.silent;
+  // That all is well is said by the age of the news.
+  return connection === 'polling' ? texts.polling : '';
 }

@@ -662,10 +662,27 @@ inBrowser('the page of a sale', () => {
     await until('it is up to date', () => isLive(page));
     expect(await textOf(page, 'updated')).toMatch(/^Updated \d s ago$/);
     await way.swallow();
-    await until('it says so', async () => /^No (news|connection)/.test(await textOf(page, 'connection')));
+    await until('it says so', async () => (await textOf(page, 'status')) === 'Reconnecting');
+    expect(await textOf(page, 'connection')).toMatch(/^(Your place is safe|No connection)/);
     expect(await textOf(page, 'updated')).toBe('');
     await way.forward();
     await until('it is up to date again', async () => (await textOf(page, 'updated')).startsWith('Updated'));
+  });
+
+  test('tells a visitor too that no news arrives, and looks again when asked', async () => {
+    const { product } = await heldByAnother();
+    const { context, page, faults } = await openSale(product);
+    await until('it is up to date', async () => (await textOf(page, 'updated')).startsWith('Updated'));
+    await context.route('**/flash-sale/**', (route) => route.abort());
+    await until('it says so', async () => (await textOf(page, 'status')) === 'Reconnecting');
+    expect(await textOf(page, 'caption')).toMatch(/^No news for \d+ s$/);
+    expect(await textOf(page, 'connection')).toBe('We keep trying, and this page continues by itself.');
+    expect(await textOf(page, 'act')).toBe(BUY);
+    expect(await accessibilityFindings(page)).toEqual([]);
+    await context.unroute('**/flash-sale/**');
+    await press(page, 'Try now');
+    await until('it is up to date again', async () => (await textOf(page, 'status')) === 'Open now');
+    expect(faults).toEqual([]);
   });
 
   test('shows the days until the start, with the weekday and the zone of the time', async () => {
