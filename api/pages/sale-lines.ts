@@ -5,7 +5,19 @@ type Key = Exclude<keyof Texts, 'problems'>;
 
 /** The texts that a line of the panel may have. */
 const HEADLINES = [
-  ...(['loading', 'unknown', 'opensIn', 'open', 'trying', 'paused', 'ended', 'soldOut', 'inLine', 'yourTurn'] as const),
+  ...([
+    'loading',
+    'unknown',
+    'opensIn',
+    'open',
+    'trying',
+    'paused',
+    'ended',
+    'soldOut',
+    'inLine',
+    'lineFull',
+    'yourTurn',
+  ] as const),
   ...(['gotOne', 'paid', 'released', 'expired', 'left', 'closed'] as const),
 ] satisfies Key[];
 const STATUSES = [
@@ -23,7 +35,16 @@ const DETAILS = [
     'endedNote',
     'soldOutDetail',
   ] as const),
-  ...(['soldOutFinal', 'inLineDetail', 'otherDevice', 'payDetail', 'payOrNext', 'payOrOthers', 'forwarding'] as const),
+  ...([
+    'soldOutFinal',
+    'lineFullDetail',
+    'inLineDetail',
+    'otherDevice',
+    'payDetail',
+    'payOrNext',
+    'payOrOthers',
+    'forwarding',
+  ] as const),
   ...(['timeUp', 'nothingToPay', 'paidDetail', 'releasedDetail', 'releasedNoLine', 'expiredDetail'] as const),
   ...([
     'expiredNoLine',

@@ -276,6 +276,8 @@ async function during(work: () => Promise<void>): Promise<void> {
     state.trying = false;
     state.retry = null;
     show();
+    // Where the headline names the refusal, there is no alert.
+    if (state.refusal && !shown?.trouble) speakView();
   }
 }
 

@@ -144,6 +144,18 @@ test('shows once that everything is sold, and offers another try only where a un
   expect([over.headline, over.detail]).toEqual([texts.closed, texts.closedEnded]);
 });
 
+test('names a full line once, and promises no place in it', () => {
+  const full = look({ refusal: 'waiting_room_full', campaign: { ...campaign, ends_at: '2026-11-11T13:00:00Z' } });
+  expect([full.headline, full.detail, full.hint, full.trouble]).toEqual([
+    ...[texts.lineFull, texts.lineFullDetail, '', ''],
+  ]);
+  expect([full.caption, full.button, full.noneFree]).toEqual([
+    ...['Ends 13:00', { label: texts.again, enabled: true }, true],
+  ]);
+  const paused = look({ refusal: 'waiting_room_full', campaign: { ...campaign, status: 'paused' } });
+  expect([paused.headline, paused.noneFree]).toEqual([texts.paused, false]);
+});
+
 test('names the pause instead of a waiting time', () => {
   const paused = { ...campaign, status: 'paused' } as const;
   const view = look({ campaign: paused, standing: { ...standing, estimated_wait_seconds: 120 } });

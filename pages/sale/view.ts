@@ -159,7 +159,9 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
   const ageMs = silentMs === null ? ageOf(state) : null;
   if (ageMs !== null) view.updated = fill(texts.updated, { seconds: Math.floor(ageMs / 1000) });
   const { campaign, standing } = state;
-  view.noneFree = standing?.status === 'queued' || (campaign?.sold_out === true && phaseOf(campaign, nowMs) === 'open');
+  const isTaken = campaign?.sold_out === true || state.refusal === 'waiting_room_full';
+  view.noneFree =
+    standing?.status === 'queued' || (isTaken && campaign !== null && phaseOf(campaign, nowMs) === 'open');
   view.title ||= view.headline;
   const hasNumber = view.place || view.reserved || view.clock;
   if (!hasNumber && view.rows.length === 0) view.rows = factsOf(state, nowMs, words);
@@ -237,6 +239,7 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   }
   if (phase === 'paused' && refusal === 'campaign_paused') view.trouble = '';
   if (phase !== 'open') return view;
+  if (refusal === 'waiting_room_full') return { ...view, ...endOf(state, words), ...fullLine(texts) };
   if (!refused && !campaign.sold_out) {
     if (refusal && view.button) view.button.label = texts.again;
     return { ...view, ...endOf(state, words) };
@@ -244,6 +247,14 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   if (!campaign.has_line) return { ...view, trouble: '' };
   // No press can get a unit: the button only looks again.
   return { ...view, trouble: '', other: checkOf(texts) };
+}
+
+/** No unit is free, and the line takes no one now. */
+function fullLine(texts: Texts): Partial<View> {
+  return {
+    ...{ headline: texts.lineFull, detail: texts.lineFullDetail, hint: '', title: texts.lineFull, trouble: '' },
+    button: { label: texts.again, enabled: true },
+  };
 }
 
 /** The countdown to the end of an open sale, if it has one. */

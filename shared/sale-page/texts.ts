@@ -61,6 +61,8 @@ export const en = {
   soldOut: 'Sold out',
   soldOutDetail: 'All units are taken. You can try again in case one becomes free.',
   soldOutFinal: 'Every unit is sold. No more can become free.',
+  lineFull: 'The line is full',
+  lineFullDetail: 'All units are taken, and no place in line is free. Try again in a while.',
   inLine: 'Your place in line',
   inLineDetail: 'Keep this page open. When it is your turn, one is reserved for you automatically.',
   lastPlace: 'was your last place',

@@ -741,6 +741,18 @@ inBrowser('the page of a sale', () => {
     await shows(page, 'The sale is open');
   });
 
+  test('shows and speaks one message when the line is full', async () => {
+    const { product } = await heldByAnother({ waiting_room: { enabled: true, max_size: 1 } });
+    await arrive(service.url, product).checkout();
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'The line is full');
+    const detail = 'All units are taken, and no place in line is free. Try again in a while.';
+    expect([await textOf(page, 'detail'), await textOf(page, 'trouble')]).toEqual([detail, '']);
+    expect(await textOf(page, 'spoken')).toBe(`The line is full. ${detail}`);
+    expect(await accessibilityFindings(page)).toEqual([]);
+  });
+
   test('offers the sale again when a unit returned before it had looked', async () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const { page } = await openSale(product);

@@ -62,6 +62,8 @@ export const id: Texts = {
   soldOut: 'Habis',
   soldOutDetail: 'Semua sudah diambil. Jika ada yang kembali, Anda bisa mencoba lagi.',
   soldOutFinal: 'Semua sudah terjual. Tidak ada lagi yang bisa kembali.',
+  lineFull: 'Antrean penuh',
+  lineFullDetail: 'Semua sudah diambil, dan antrean tidak punya tempat lagi. Coba lagi nanti.',
   inLine: 'Nomor antrean Anda',
   inLineDetail: 'Biarkan halaman ini terbuka. Saat giliran Anda, satu disimpan untuk Anda secara otomatis.',
   lastPlace: 'nomor terakhir Anda',

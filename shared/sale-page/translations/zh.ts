@@ -62,6 +62,8 @@ export const zh: Texts = {
   soldOut: '已售罄',
   soldOutDetail: '目前全部被抢完。如有退回,您可以再试。',
   soldOutFinal: '已全部售出,不会再有名额。',
+  lineFull: '排队人数已满',
+  lineFullDetail: '目前全部被抢完,排队也没有空位。请稍后再试。',
   inLine: '您的排队位置',
   inLineDetail: '请保持本页打开。轮到您时,会自动为您预留一件。',
   lastPlace: '是您最后的位置',
