@@ -115,7 +115,7 @@ function firstWords(found: PageContents['found'], texts: Texts, language: string
   const phase = status === 'scheduled' ? 'not_started' : status;
   // In the time zone of the campaign: the server does not know that of the visitor.
   const time: TimeText = (iso, zone) => timeFormat(language, false, zone, found.timeZone).format(new Date(iso));
-  return saleWords(phase, sale, texts, time);
+  return saleWords(phase, sale, texts, time, Date.parse(sale.server_time));
 }
 
 function preview(name: string, branding: Branding, headline: string): string {

@@ -24,7 +24,16 @@ const STATUSES = [
   ...(['statusBefore', 'statusOpen', 'statusLine', 'statusReserved', 'statusPaid', 'statusTimeUp'] as const),
   ...(['statusPaused', 'statusEnded', 'statusClosed', 'statusSilent', 'statusUnknown'] as const),
 ] satisfies Key[];
-const CAPTIONS = ['unknownCaption', 'endedDetail', 'endsAt', 'payBefore', 'noNews'] satisfies Key[];
+const CAPTIONS = [
+  'unknownCaption',
+  'endedDetail',
+  'endsAt',
+  'payBefore',
+  'paidAt',
+  'endedAt',
+  'pausedAt',
+  'noNews',
+] satisfies Key[];
 const DETAILS = [
   ...([
     'opensDetail',
@@ -45,7 +54,15 @@ const DETAILS = [
     'payOrOthers',
     'forwarding',
   ] as const),
-  ...(['timeUp', 'nothingToPay', 'paidDetail', 'releasedDetail', 'releasedNoLine', 'expiredDetail'] as const),
+  ...([
+    'timeUp',
+    'nothingToPay',
+    'paidDetail',
+    'releasedDetail',
+    'releasedNoLine',
+    'expiredDetail',
+    'expiredNext',
+  ] as const),
   ...([
     'expiredNoLine',
     'leftDetail',

@@ -48,6 +48,7 @@ const forwarded = new Set([remembered.getItem('doorbuster|forwarded')]);
 let prepareAtMs = 0;
 let checkAtMs = 0;
 let lookSoon = 0;
+let isWelcome = false;
 let lookedAtMs = 0;
 /** When the page asked first after the last response; 0 = nothing is asked. */
 let askedAtMs = 0;
@@ -70,6 +71,12 @@ const sound = element('sound') as HTMLInputElement;
 sale.on('change', onChange);
 sale.on('queued', () => notifications.placed().catch(notNotified));
 sale.on('connection', (connection) => {
+  // The first frame of a socket has what may have happened before.
+  isWelcome = true;
+  queueMicrotask(() => {
+    isWelcome = false;
+  });
+  state.pausedAtMs = null;
   // The sale may have been paused while there was no socket.
   if (connection === 'live') {
     lookAtSale();
@@ -77,7 +84,15 @@ sale.on('connection', (connection) => {
   }
   show();
 });
-sale.on('paused', () => setStatus('paused'));
+sale.on('paused', () => {
+  state.pausedAtMs = sale.now();
+  setStatus('paused');
+});
+sale.on('redeemed', (_, before) => {
+  // The client has closed its socket by now.
+  const isNew = before?.pay_before && state.connection === 'live' && !isWelcome;
+  state.paidAtMs = isNew ? sale.now() : null;
+});
 sale.on('resumed', () => setStatus('open'));
 sale.on('closed', () => lookAtSale());
 sale.on('retry', ({ code }) => {
@@ -305,6 +320,8 @@ async function lookAtSale(fresh = false): Promise<void> {
     const campaign = await sale.campaign(fresh);
     state.campaign = campaign;
     looked();
+    if (campaign.status !== 'paused') state.pausedAtMs = null;
+    countWaiting();
     const unitIsFree = state.refusal === 'sold_out' && campaign.sold_out === false;
     const isNewer = Date.parse(campaign.server_time) > refusedAtMs;
     if ((before !== campaign.status || (unitIsFree && isNewer)) && !state.trying) state.refusal = null;
@@ -324,6 +341,19 @@ async function lookAtSale(fresh = false): Promise<void> {
 function looked(): void {
   lookedAtMs = Date.now();
   askedAtMs = 0;
+}
+
+/** For a shopper whose reservation ended: how many wait in the line that they may join again. */
+async function countWaiting(): Promise<void> {
+  const hasEnded = ['expired', 'released'].includes(state.standing?.status ?? '');
+  if (!hasEnded || !state.campaign?.has_line) return;
+  try {
+    const response = await fetch(`/flash-sale/line?product_id=${encodeURIComponent(productId)}`);
+    state.waiting = response.ok ? Number((await response.json()).data.waiting) : null;
+  } catch {
+    state.waiting = null;
+  }
+  show();
 }
 
 /** Looks when no cache has data from before this moment any more. The shoppers of a sale do so within some seconds. */
@@ -352,9 +382,10 @@ function lookAgainLater(): void {
 
 function looksOften(): boolean {
   const { campaign, standing } = state;
-  if (isFollowed(standing) || !campaign) return false;
-  const mayBuy = campaign.status !== 'ended' && !campaign.sold_out && Date.parse(campaign.starts_at) <= sale.now();
-  return mayBuy || askedAtMs > 0;
+  if (isFollowed(standing)) return false;
+  if (askedAtMs > 0) return true;
+  if (!campaign || campaign.status === 'ended' || campaign.sold_out) return false;
+  return Date.parse(campaign.starts_at) <= sale.now();
 }
 
 function isFollowed(standing: Standing | null): boolean {
@@ -374,6 +405,8 @@ function onChange(standing: Standing, before: Standing | null): void {
   const isLonger = standing.status === before?.status && standing.pay_before !== before?.pay_before;
   if (standing.status !== before?.status || isLonger) {
     spokenSeconds = Number.POSITIVE_INFINITY;
+    state.waiting = null;
+    countWaiting();
     if (standing.status === 'promoted' && before?.status === 'queued' && sound.checked) signals.call();
     speakView();
   }
@@ -406,6 +439,8 @@ function speakPlace({ position, queue_size: size }: Standing): void {
 }
 
 function show(): void {
+  // Until something is known, the page stays as the server rendered it.
+  if (!state.campaign && !state.standing && !state.refusal && !state.trying) return;
   const focused = document.activeElement;
   const nowMs = sale.now();
   state.holdsTicket = sale.holdsTicket;

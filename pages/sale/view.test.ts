@@ -47,7 +47,10 @@ test('opens and ends a sale by the clock, whatever the last response was', () =>
   expect(ending.clock).toEqual({ label: texts.endsIn, untilMs: NOW + 3_600_000 });
   expect(ending.caption).toBe('Ends 13:00');
   const over = look({ campaign: { ...campaign, ends_at: '2026-11-11T12:00:00Z' } });
-  expect([over.headline, over.button]).toEqual([texts.ended, { label: texts.statusClosed, enabled: false }]);
+  expect([over.headline, over.button]).toEqual([texts.ended, { label: 'Closed 12:00', enabled: false }]);
+  // An operator has closed it before its end.
+  const early = look({ campaign: { ...campaign, status: 'ended', ends_at: '2026-11-11T13:00:00Z' } });
+  expect([early.button?.label, early.rows]).toEqual([texts.statusClosed, [[texts.opened, '11:00']]]);
   expect(over.rows).toEqual([
     [texts.opened, '11:00'],
     [texts.closedAt, '12:00'],
@@ -123,7 +126,54 @@ test('promises a line only where there is one', () => {
   expect([ended('expired', without), ended('released', without)]).toEqual([texts.expiredNoLine, texts.releasedNoLine]);
   expect([ended('expired', campaign), ended('released', campaign)]).toEqual([
     texts.expiredDetail,
-    texts.releasedDetail,
+    texts.releasedNoLine,
+  ]);
+});
+
+test('says when a reservation ended, and how many wait for its unit, as far as it knows', () => {
+  const expired: Standing = { ...standing, status: 'expired', order_id: 'ord_1', pay_before: '2026-11-11T11:59:00Z' };
+  const view = look({ standing: expired, waiting: 412 });
+  expect([view.caption, view.reserved, view.detail, view.order]).toEqual([
+    ...['Ended at 11:59', { text: '412', note: texts.waitingNow }, texts.expiredNext, 'ord_1'],
+  ]);
+  for (const waiting of [0, null]) {
+    const alone = look({ standing: expired, waiting });
+    expect([alone.reserved, alone.detail]).toEqual([null, texts.expiredDetail]);
+  }
+  // Units stay where they are during a pause.
+  expect(look({ standing: expired, waiting: 412, campaign: { ...campaign, status: 'paused' } }).reserved).toBeNull();
+  expect(look({ standing: { ...expired, pay_before: '2026-11-11T12:01:00Z' } }).caption).toBe('');
+  expect(look({ standing: { ...expired, status: 'released' }, waiting: 1 }).detail).toBe(texts.releasedDetail);
+});
+
+test('says when the unit was paid and when the sale was paused only if it has seen that', () => {
+  const at = Date.parse('2026-11-11T11:58:30Z');
+  const paid: Standing = { ...standing, status: 'redeemed', order_id: 'ord_1' };
+  expect([look({ standing: paid, paidAtMs: at }).caption, look({ standing: paid }).caption]).toEqual([
+    ...['Paid at 11:58', ''],
+  ]);
+  const paused = { ...campaign, status: 'paused' } as const;
+  for (const state of [{ standing }, { trying: true, retry: 'campaign_paused' }, {}])
+    expect(look({ ...state, campaign: paused, pausedAtMs: at }).caption).toBe('Paused at 11:58');
+  expect(look({ standing, campaign: paused }).caption).toBe('');
+});
+
+test('names the state in the title of the window', () => {
+  const mine: Standing = { ...standing, status: 'completed', position: null, pay_before: '2026-11-11T12:05:00Z' };
+  const payable = { ...mine, checkout_url: 'https://shop.example/pay' };
+  expect([look({}).title, look({ standing: mine }).title, look({ standing: payable }).title]).toEqual([
+    ...['Open now', 'Your turn: pay before 12:05', 'Your turn: pay before 12:05'],
+  ]);
+  expect(look({ standing: { ...mine, status: 'redeemed' } }).title).toBe('Paid');
+  expect(look({ campaign: { ...campaign, status: 'paused' } }).title).toBe('Paused');
+});
+
+test('says when it has looked for a sale that does not exist', () => {
+  const unknown = look({ campaign: null, refusal: 'campaign_not_found', lookedMs: 61_000 });
+  expect(unknown.updated).toBe('Updated 61 s ago');
+  expect(unknown.rows).toEqual([
+    [texts.address, '/sale/p'],
+    [texts.checked, '11:58'],
   ]);
 });
 
@@ -221,8 +271,8 @@ test('shows how old the data of the sale are, while no standing is followed', ()
   expect([updated({}), updated({ standing: { ...standing, status: 'not_queued' } })]).toEqual([
     ...['Updated 14 s ago', 'Updated 14 s ago'],
   ]);
-  expect(updated({ standing: { ...standing, status: 'redeemed' } })).toBe('');
-  expect([updated({ trying: true }), updated({ lookedMs: null })]).toEqual(['', '']);
+  expect(updated({ standing: { ...standing, status: 'redeemed' } })).toBe('Updated 14 s ago');
+  expect([updated({ standing }), updated({ trying: true }), updated({ lookedMs: null })]).toEqual(['', '', '']);
 });
 
 test('says that no unit is free only where it knows', () => {

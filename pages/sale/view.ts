@@ -18,6 +18,11 @@ export type PageState = {
   lookedMs: number | null;
   /** Milliseconds since the page asked for them without a response; null = nothing is asked. */
   askedMs: number | null;
+  /** How many users wait in line, for a shopper whose reservation ended; null = unknown. */
+  waiting: number | null;
+  /** When a frame said that the unit of this shopper is paid, and that the sale is paused; null = not seen here. */
+  paidAtMs: number | null;
+  pausedAtMs: number | null;
   /** Code of the error after which the client retries. */
   retry: string | null;
   connection: Connection | null;
@@ -43,6 +48,9 @@ export const OPENED: PageState = {
   quietMs: null,
   lookedMs: null,
   askedMs: null,
+  waiting: null,
+  paidAtMs: null,
+  pausedAtMs: null,
   retry: null,
   connection: null,
   firstPlace: 1,
@@ -75,7 +83,7 @@ export type View = {
   /** The link to the page where the shopper pays, until a moment by the server's clock; null = to the paid order. */
   pay: { label: string; href: string; untilMs: number | null } | null;
   place: { position: number; note: string } | null;
-  /** What is reserved: a number or an amount, and what it is. */
+  /** What is reserved, or how many wait: a number or an amount, and what it is. */
   reserved: { text: string; note: string } | null;
   /** Counts down to this moment by the server's clock. */
   clock: { label: string; untilMs: number } | null;
@@ -172,7 +180,8 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
 function ageOf(state: PageState): number | null {
   const { standing, quietMs, lookedMs, trying } = state;
   if (quietMs !== null) return quietMs;
-  const isFollowed = standing !== null && standing.status !== 'not_queued';
+  // It is followed in a moment.
+  const isFollowed = ['queued', 'promoted', 'completed'].includes(standing?.status ?? '');
   return isFollowed || trying ? null : lookedMs;
 }
 
@@ -218,7 +227,8 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
   const { texts, time } = words;
   if (state.trying) {
     const button = { label: texts.trying, enabled: false };
-    if (retry === 'campaign_paused') return { ...saleWords('paused', SOON, texts, time), button };
+    if (retry === 'campaign_paused')
+      return { ...saleWords('paused', SOON, texts, time, nowMs), ...pausedAt(state, words), button };
     return {
       ...endOf(state, words),
       status: texts.statusOpen,
@@ -227,17 +237,21 @@ function saleView(state: PageState, nowMs: number, words: Words): Partial<View> 
       button,
     };
   }
-  if (!campaign) return refusal === 'campaign_not_found' ? notFound(words) : {};
+  if (!campaign) return refusal === 'campaign_not_found' ? notFound(state, nowMs, words) : {};
   const phase = phaseOf(campaign, nowMs);
   // A refusal may be newer than the data of the campaign.
-  if (refusal === 'campaign_ended') return { ...saleWords('ended', campaign, texts, time), trouble: '' };
+  if (refusal === 'campaign_ended') return { ...saleWords('ended', campaign, texts, time, nowMs), trouble: '' };
   const refused = phase === 'open' && refusal === 'sold_out';
-  const view: Partial<View> = saleWords(phase, refused ? { ...campaign, sold_out: true } : campaign, texts, time);
+  const sale = refused ? { ...campaign, sold_out: true } : campaign;
+  const view: Partial<View> = saleWords(phase, sale, texts, time, nowMs);
   if (phase === 'not_started') {
     view.clock = { label: texts.opensIn, untilMs: Date.parse(campaign.starts_at) };
     view.startsLater = true;
   }
-  if (phase === 'paused' && refusal === 'campaign_paused') view.trouble = '';
+  if (phase === 'paused') {
+    Object.assign(view, pausedAt(state, words));
+    if (refusal === 'campaign_paused') view.trouble = '';
+  }
   if (phase !== 'open') return view;
   if (refusal === 'waiting_room_full') return { ...view, ...endOf(state, words), ...fullLine(texts) };
   if (!refused && !campaign.sold_out) {
@@ -265,14 +279,22 @@ function endOf({ campaign }: PageState, { texts, time }: Words): Partial<View> {
 }
 
 /** What is said of a sale that does not exist. */
-function notFound({ texts, address }: Words): Partial<View> {
+function notFound({ lookedMs }: PageState, nowMs: number, { texts, time, address }: Words): Partial<View> {
+  const rows: View['rows'] = [[texts.address, address]];
+  if (lookedMs !== null) rows.push([texts.checked, time(new Date(nowMs - lookedMs).toISOString(), false)]);
   return {
     ...unknownWords(texts),
     step: null,
-    rows: [[texts.address, address]],
+    rows,
     other: checkOf(texts),
     trouble: '',
   };
+}
+
+/** When the sale was paused, if this page has seen it. */
+function pausedAt({ pausedAtMs }: PageState, { texts, time }: Words): { caption: string } {
+  const at = pausedAtMs === null ? null : time(new Date(pausedAtMs).toISOString());
+  return { caption: at === null ? '' : fill(texts.pausedAt, { time: at }) };
 }
 
 /** A sale whose times do not matter for what is said of it. */
@@ -284,6 +306,8 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
   const { texts } = words;
   const phase = campaign && phaseOf(campaign, nowMs);
   const hasLine = campaign?.has_line !== false;
+  const waiting = hasLine && phase === 'open' ? (state.waiting ?? 0) : 0;
+  const othersWait = waiting > 0;
   const again = { label: hasLine ? texts.joinAgain : texts.again, enabled: true };
   const closed = { label: texts.statusClosed, enabled: false };
   const button = phase === 'open' ? again : phase === 'ended' ? closed : { label: texts.buy, enabled: false };
@@ -302,12 +326,15 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
     case 'released':
       return {
         ...{ ...ended, headline: texts.released },
-        detail: hasLine ? texts.releasedDetail : texts.releasedNoLine,
+        // Without anyone in line, it went back to the sale.
+        detail: othersWait ? texts.releasedDetail : texts.releasedNoLine,
       };
     case 'expired':
       return {
         ...{ ...ended, status: texts.statusTimeUp, headline: texts.expired, order: standing.order_id },
-        detail: hasLine ? texts.expiredDetail : texts.expiredNoLine,
+        ...endedAt(standing, nowMs, words),
+        detail: othersWait ? texts.expiredNext : hasLine ? texts.expiredDetail : texts.expiredNoLine,
+        reserved: othersWait ? { text: words.number(waiting), note: texts.waitingNow } : null,
         hint: standing.order_id ? texts.paidAlready : '',
       };
     case 'left':
@@ -324,13 +351,20 @@ function standingView(state: PageState, nowMs: number, words: Words): Partial<Vi
   }
 }
 
+function endedAt({ pay_before }: Standing, nowMs: number, { texts, time }: Words): Partial<View> {
+  const isPast = pay_before !== null && Date.parse(pay_before) <= nowMs;
+  return isPast ? { caption: fill(texts.endedAt, { time: time(pay_before) }) } : {};
+}
+
 function lineView(
-  { firstPlace, holdsTicket, alert }: PageState,
+  state: PageState,
   { position, queue_size: size, estimated_wait_seconds: wait }: Standing,
   paused: boolean,
   nowMs: number,
-  { texts, time, number }: Words,
+  words: Words,
 ): Partial<View> {
+  const { firstPlace, holdsTicket, alert } = state;
+  const { texts, time, number } = words;
   const note = paused ? texts.stillPlace : fill(texts.of, { size: number(size) });
   const percent = position ? Math.round((100 * (firstPlace - position)) / firstPlace) : 0;
   // The pace of the line means nothing during a pause.
@@ -343,7 +377,8 @@ function lineView(
     door: paused ? 'ajar' : 'open',
     step: 'wait',
     headline: paused ? texts.paused : texts.inLine,
-    caption: paused || wait === null ? '' : fill(texts.wait, { minutes, time: around }),
+    caption: wait === null ? '' : fill(texts.wait, { minutes, time: around }),
+    ...(paused ? pausedAt(state, words) : {}),
     detail: paused ? texts.pausedDetail : holdsTicket ? texts.inLineDetail : texts.otherDevice,
     title: fill(texts.moved, { position: position ?? '', size }),
     place: position ? { position, note } : null,
@@ -371,6 +406,7 @@ function unitView(state: PageState, standing: Standing, nowMs: number, words: Wo
   const payable = {
     ...mine,
     caption: fill(texts.payBefore, { time: time(standing.pay_before) }),
+    title: fill(texts.turnTitle, { time: time(standing.pay_before, false) }),
     bar: timeLeft(state, untilMs - nowMs, texts),
     second: { label: texts.giveBack, action: 'release' },
   } as const;
@@ -386,15 +422,18 @@ function unitView(state: PageState, standing: Standing, nowMs: number, words: Wo
 }
 
 function paidView(state: PageState, standing: Standing, words: Words): Partial<View> {
-  const { texts } = words;
+  const { texts, time } = words;
   const href = state.campaign?.branding?.order_url;
+  const paidAt = state.paidAtMs === null ? null : time(new Date(state.paidAtMs).toISOString());
   const pay = typeof href === 'string' ? { label: texts.viewOrder, href, untilMs: null } : null;
   const copy = standing.order_id ? copyOf(texts) : null;
   return {
     ...({
       status: texts.statusPaid,
       headline: texts.paid,
+      caption: paidAt === null ? '' : fill(texts.paidAt, { time: paidAt }),
       detail: texts.paidDetail,
+      title: texts.statusPaid,
       mood: 'good',
       step: null,
     } as const),

@@ -31,18 +31,19 @@ export type SaleWords = {
 /**
  * What the page shows to a visitor without a place or unit. The server renders it first, and the script of the page
  * shows the same.
+ * @param nowMs by the server's clock
  */
-export function saleWords(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText): SaleWords {
-  const words = wordsOf(phase, sale, texts, time);
+export function saleWords(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText, nowMs: number): SaleWords {
+  const words = wordsOf(phase, sale, texts, time, nowMs);
   return { caption: '', hint: '', title: words.headline, ...words };
 }
 
 type Words = Omit<SaleWords, 'caption' | 'hint' | 'title'> & Partial<SaleWords>;
 
-function wordsOf(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText): Words {
+function wordsOf(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText, nowMs: number): Words {
   const over = { status: texts.statusEnded, mood: 'off', door: 'shut' } as const;
   if (phase === 'ended') {
-    const button = { label: texts.statusClosed, enabled: false };
+    const button = { label: closedLabel(sale, texts, time, nowMs), enabled: false };
     const words = { headline: texts.ended, caption: texts.endedDetail, detail: texts.endedNote };
     return { ...over, ...words, status: texts.statusClosed, button };
   }
@@ -55,7 +56,7 @@ function wordsOf(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText): W
   if (phase === 'paused') {
     const button = { label: texts.buy, enabled: false };
     const words = { status: texts.statusPaused, headline: texts.paused, detail: texts.pausedDetail };
-    return { ...words, button, mood: 'warn', door: 'ajar' };
+    return { ...words, title: texts.statusPaused, button, mood: 'warn', door: 'ajar' };
   }
   if (sale.sold_out) {
     // With a line, no unit can return soon. Without one, a unit may become free.
@@ -64,12 +65,18 @@ function wordsOf(phase: SalePhase, sale: Facts, texts: Texts, time: TimeText): W
     return { ...over, headline: texts.soldOut, detail, button };
   }
   return {
-    ...{ status: texts.statusOpen, headline: texts.open, mood: 'plain', door: 'open' },
+    ...{ status: texts.statusOpen, headline: texts.open, title: texts.statusOpen, mood: 'plain', door: 'open' },
     caption: sale.ends_at ? fill(texts.endsAt, { time: time(sale.ends_at) }) : '',
     detail: sale.has_line ? texts.openDetail : texts.openNoLine,
     hint: sale.has_line ? texts.noHurry : '',
     button: { label: texts.buy, enabled: true },
   };
+}
+
+/** The label of the button after the end. When an operator closed a sale before its end is not public. */
+function closedLabel({ ends_at }: Pick<Facts, 'ends_at'>, texts: Texts, time: TimeText, nowMs: number): string {
+  const isPast = ends_at !== null && Date.parse(ends_at) <= nowMs;
+  return isPast ? fill(texts.closedButton, { time: time(ends_at, false) }) : texts.statusClosed;
 }
 
 /** What is said of a sale that does not exist. */

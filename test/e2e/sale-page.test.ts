@@ -168,7 +168,7 @@ const branding = {
 test('the server renders the brand, its preview and the state, escaped, and allows images of the campaign alone', async () => {
   const { product } = await heldByAnother({ branding });
   const { text, headers } = await send(addressOf(product));
-  expect(text).toContain('<title>The sale is open – Night &lt;owl&gt; &quot;lamp&quot;</title>');
+  expect(text).toContain('<title>Open now – Night &lt;owl&gt; &quot;lamp&quot;</title>');
   expect(text).toContain('<meta property="og:title" content="Night &lt;owl&gt; &quot;lamp&quot;">');
   expect(text).toContain('<meta property="og:image" content="https://images.example/lamp.jpg">');
   expect(text).toContain('alt="A lamp like an &quot;owl&quot;"');
@@ -325,7 +325,7 @@ inBrowser('the page of a sale', () => {
 
     await payments.release(held);
     await shows(first.page, 'It is your turn');
-    expect(await first.page.title()).toBe('★ It is your turn – Midnight sale');
+    expect(await first.page.title()).toMatch(/^★ Your turn: pay before .*\d\d:\d\d – Midnight sale$/);
     await until('the other one moved up', async () => (await textOf(second.page, 'position')) === '1');
     expect(await second.page.title()).toBe('Place 1 of 1 – Midnight sale');
     expect(await textOf(first.page, 'spoken')).toMatch(/^It is your turn\. Pay before/);
@@ -344,6 +344,13 @@ inBrowser('the page of a sale', () => {
     });
     await payments.confirm(String(rows[0]?.redemption_id));
     await shows(first.page, 'It is yours');
+    expect(await first.page.title()).toBe('Paid – Midnight sale');
+    expect(await textOf(first.page, 'caption')).toMatch(/^Paid at .*\d\d:\d\d/);
+    await until('the age is shown', async () => (await textOf(first.page, 'updated')).startsWith('Updated'));
+    // When that was is in no response.
+    await first.page.reload();
+    await shows(first.page, 'It is yours');
+    expect(await textOf(first.page, 'caption')).toBe('');
     await expectStock(operator, product, { total: 1, redeemed: 1, waiting: 1 });
     expect([first.faults, second.faults]).toEqual([[], []]);
   });
@@ -499,6 +506,25 @@ inBrowser('the page of a sale', () => {
     await shows(page, 'You got one');
   });
 
+  test('shows how many wait for the unit of a shopper who did not pay', async () => {
+    const { product } = await heldByAnother({ total_limit: 2 });
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You got one');
+    for (const _ of [1, 2, 3]) await arrive(service.url, product).checkout();
+    const { reservations } = await readCampaign(service.redis.client, product as ProductId);
+    await expireNow(service.redis.client, product, ...reservations.keys());
+    await shows(page, 'Your reservation ended');
+    await until('one still waits', async () => (await textOf(page, 'place')).trim() === '1 waiting now');
+    expect(await textOf(page, 'detail')).toMatch(/^The next person got your unit\./);
+    expect(await textOf(page, 'reference-id')).toMatch(/^ord_/);
+    expect(await accessibilityFindings(page)).toEqual([]);
+    await page.reload();
+    await shows(page, 'Your reservation ended');
+    await until('the number is back', async () => (await textOf(page, 'place')).trim() === '1 waiting now');
+    expect(await textOf(page, 'caption')).toMatch(/^Ended at .*\d\d:\d\d/);
+  });
+
   test('waits out a pause by itself', async () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const { page } = await openSale(product);
@@ -584,6 +610,16 @@ inBrowser('the page of a sale', () => {
     }
   });
 
+  test('moves nothing after the first paint of a sale that is sold out', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    await arrive(service.url, product).checkout();
+    const { page } = await openPhone(browser as Browser);
+    await page.addInitScript(countShifts);
+    await page.goto(addressOf(product));
+    await until('its script has begun', async () => (await textOf(page, 'updated')) !== '');
+    expect(await page.evaluate('shifts')).toEqual([]);
+  });
+
   test('keeps everything in its place when the order number comes, in Arabic at 320 px', async () => {
     const product_id = `s-${randomUUID().slice(0, 8)}`;
     await operator.openCampaign({ product_id, total_limit: 1, hold_seconds: 900 });
@@ -645,7 +681,8 @@ inBrowser('the page of a sale', () => {
     const says = (text: string) =>
       until(`it says ${text}`, async () => (await textOf(page, 'detail')).startsWith(text) && textOf(page, 'spoken'));
     await operator.call('POST', `/admin/campaigns/${product}/pause`);
-    expect(await says('Places and reservations are kept')).toMatch(/^The sale is paused\. Places/);
+    expect(await says('Places and reservations are kept')).toMatch(/^The sale is paused\. Paused at .*\. Places/);
+    expect(await textOf(page, 'caption')).toMatch(/^Paused at .*\d\d:\d\d/);
     await page.reload();
     await says('Places and reservations are kept');
     await shows(page, 'The sale is paused');
@@ -730,7 +767,7 @@ inBrowser('the page of a sale', () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const { page } = await openSale(product);
     await until('the sale is shown', async () => (await textOf(page, 'detail')) !== '');
-    expect(await textOf(page, 'detail')).toBe('One press is enough. Units go to the first who press.');
+    expect(await textOf(page, 'detail')).toBe('Press once. When all units are taken, the sale is over.');
     expect(await textOf(page, 'hint')).toBe('');
     const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
     await press(page, BUY);
