@@ -648,6 +648,23 @@ inBrowser('the page of a sale', () => {
     }
   });
 
+  test('fits into 195 px, with days until the start and with an amount to pay', async () => {
+    const terms = { total_limit: 1, hold_seconds: 900, branding: { price: 12_900, currency: 'EUR' } };
+    const starts_at = new Date(Date.now() + 25.5 * 86_400_000).toISOString();
+    const later = await operator.openCampaign({ ...terms, starts_at });
+    const now = await operator.openCampaign({ ...terms, checkout_url: 'https://shop.example/{order_id}' });
+    const viewport = { width: 195, height: 640 };
+    for (const lang of ['en', 'ar']) {
+      const { page: before } = await openSale(later, `?lang=${lang}`, { viewport });
+      await until('the days are shown', async () => (await countdownOf(before)).startsWith('25:'));
+      expect(await wide(before)).toBe(195);
+    }
+    const { page } = await openSale(now, '', { viewport });
+    await press(page, BUY);
+    await until('the amount is shown', async () => (await textOf(page, 'position')) === '€129.00');
+    expect(await wide(page)).toBe(195);
+  });
+
   test('continues on another device by a link that the shopper shares', async () => {
     const { product, held } = await heldByAnother();
     const { page, context } = await openSale(product);
