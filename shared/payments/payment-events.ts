@@ -153,7 +153,8 @@ export class PaymentEvents {
     const none: Found = { reservations: [], missing: null };
     if (name.reservation_id === undefined && name.order_id === undefined) return none;
     try {
-      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'payment' : 'event');
+      // A payment is for all of its order, also for what has ended before it came.
+      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'call' : 'event');
     } catch (error) {
       if (error instanceof Problem) return none;
       throw error;
@@ -333,8 +334,8 @@ const PAID: readonly PaymentOutcome[] = ['confirmed', 'reacquired', 'mismatch', 
 const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as const;
 
 /**
- * A payment of an order that came too late for some of its reservations is not refunded as a whole: the shop decides
- * what becomes of a part.
+ * A payment of an order of which some reservations had ended is not refunded as a whole: the shop decides what becomes
+ * of their part.
  */
 function leavePartsToTheShop(decided: Decided[]): void {
   if (!decided.some(({ outcome }) => PAID.includes(outcome))) return;

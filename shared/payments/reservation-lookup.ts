@@ -60,10 +60,9 @@ const BEFORE_FORGOTTEN_MS = 86_400_000;
 /**
  * Which reservations of an order are meant beside those that have not ended. `call`: also the latest of each other
  * product, as a call decides about all of the order. `release`: all that have ended, so that a repetition has the same
- * response; but as `call` if something of the order is paid. `payment`: also those that expired, because the payment
- * was for them too. `event`: none, unless all have ended.
+ * response; but as `call` if something of the order is paid. `event`: none, unless all have ended.
  */
-type Scope = 'call' | 'release' | 'payment' | 'event';
+type Scope = 'call' | 'release' | 'event';
 
 /** States from which a payment, release or refund has no effect any more. */
 const ENDED: readonly string[] = ['released', 'expired', 'voided'];
@@ -180,9 +179,7 @@ function chosen(found: readonly OrderedReservation[], scope: Scope): OrderedRese
   if (scope === 'release' && current.every(({ status }) => status === 'reserved'))
     return found.filter(({ status }) => status !== 'voided');
   if (scope === 'call' || scope === 'release') return [...current, ...ended];
-  const expired = ended.filter(({ status }) => status === 'expired');
-  const meant = scope === 'payment' ? [...current, ...expired] : current;
-  return meant.length > 0 ? meant : ended;
+  return current.length > 0 ? current : ended;
 }
 
 const notFound = () => new Problem('reservation_not_found', 'No reservation has this order id.');

@@ -487,20 +487,30 @@ describe('an order that others can name', () => {
     expect(listed.data.map(({ outcome }: { outcome: string }) => outcome).sort()).toEqual(['late', 'unknown']);
   });
 
-  it('counts a payment for those that are left, and leaves the part that came too late to the shop', async () => {
+  it('counts a payment for all of the order, and leaves the parts that have no unit to the shop', async () => {
     const [user, order_id, payment_ref] = [`user-${randomUUID()}`, `cart-${randomUUID()}`, ref()];
     const [kept, short] = [await redeem(user, order_id), await redeem(user, order_id, { hold_seconds: 1 })];
-    const given = await redeem(user, order_id, { late_payment: 'reacquire' });
-    await payments.release(given.id);
+    const [given, free] = [await redeem(user, order_id), await redeem(user, order_id, { late_payment: 'reacquire' })];
+    for (const { id } of [given, free]) await payments.release(id);
     await until('one has expired', async () => (await statusOf(short.id)) === 'expired');
     const paid = await sendSigned(service.url, 'payment.succeeded', { order_id, payment_ref });
     expect([paid.status, paid.data.outcome]).toEqual([200, 'partial']);
     await until('it is written', async () => (await statusOf(kept.id)) === 'redeemed');
+    await until('a free unit is taken again', async () => (await statusOf(free.id)) === 'redeemed');
     expect([await statusOf(short.id), await statusOf(given.id)]).toEqual(['expired', 'released']);
-    expect(await eventsOf(short.id, 'payment.late')).toEqual([]);
-    // The shop, too, does not take back what the shopper gave up.
+    const { data } = await operator.call('GET', `/admin/payment-events?payment_ref=${payment_ref}&needs_action=true`);
+    expect(
+      new Set(data.map(({ outcome, reservation_id }: Record<string, string>) => [outcome, reservation_id])),
+    ).toEqual(new Set([short, given].map(({ id }) => ['partial', id])));
+  });
+
+  it('is not completed by a confirm of the shop with what the shopper gave up', async () => {
+    const [user, order_id, payment_ref] = [`user-${randomUUID()}`, `cart-${randomUUID()}`, ref()];
+    const [kept, given] = [await redeem(user, order_id), await redeem(user, order_id, { late_payment: 'reacquire' })];
+    await payments.release(given.id);
     const confirmed = await payments.say('confirm', { order_id, payment_ref });
     expectProblem(confirmed, 409, 'order_partly_decided');
+    await until('it is written', async () => (await statusOf(kept.id)) === 'redeemed');
     expect(await statusOf(given.id)).toBe('released');
   });
 });
