@@ -106,6 +106,30 @@ export const EVENTS = {
       currency: z.string(),
     }),
   },
+  'dev.doorbuster.payment.partial.v1': {
+    meaning:
+      'A payment provider reported a part of an amount, and the reservation stays as it is: `part` says of what. Sent once for each payment ' +
+      'of a reservation, and for each refund of a part.',
+    data: z.object({
+      ...redemption,
+      payment_ref: z.string().nullable(),
+      provider: z.string(),
+      part: z
+        .enum(['paid', 'refunded', 'without_unit'])
+        .describe(
+          '`paid`: less was paid than is due; `refunded`: less was refunded than was paid; `without_unit`: the payment of an order counts for ' +
+            'its other reservations, and this one had ended, so its part has to be refunded',
+        ),
+      amount: z.int().nullable().describe('of the payment or of the refund, in minor units'),
+      currency: z.string().nullable(),
+    }),
+  },
+  'dev.doorbuster.payment.refunded_before.v1': {
+    meaning:
+      'A payment provider reported a payment whose refund it had reported before. It is not counted, and an unpaid reservation is released: ' +
+      'make sure that the money is back. Sent once for each payment.',
+    data: z.object({ ...redemption, payment_ref: z.string().nullable(), provider: z.string() }),
+  },
   'dev.doorbuster.payment.unknown.v1': {
     meaning:
       'A payment provider reported a payment for an order or a reservation that does not exist, or that several users have. It is kept and ' +

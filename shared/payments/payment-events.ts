@@ -4,7 +4,13 @@ import { madeAtMs, type ProductId } from '../domain/ids.js';
 import { Problem } from '../errors/catalogue.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import type { PaymentEventRow, PaymentEventsTable } from '../postgres/payment-events.js';
-import { type NewEvent, paymentLateEvent, paymentMismatchedEvent } from '../projection/events-of-entries.js';
+import {
+  type NewEvent,
+  paymentLateEvent,
+  paymentMismatchedEvent,
+  paymentPartialEvent,
+  paymentRefundedBeforeEvent,
+} from '../projection/events-of-entries.js';
 import type { SettledBy } from '../sale/reservations.js';
 import type { SalesOf } from '../sale/sales.js';
 import { NEEDS_ACTION, type PaymentEvent, type PaymentOutcome } from './payment-event.js';
@@ -189,11 +195,9 @@ export class PaymentEvents {
       ...decided.map(({ at, outcome }) => ({ ...row, reservation: at.id, named: null, outcome })),
       ...(missing || decided.length === 0 ? [{ ...row, reservation: null, named, outcome: 'unknown' }] : []),
     ];
-    const events = decided.flatMap(({ at, outcome }) => {
-      if (outcome === 'late') return [paymentLateEvent(at, provider, paymentRef, eventId)];
-      if (outcome === 'mismatch' && money) return [paymentMismatchedEvent(at, provider, paymentRef, eventId, money)];
-      return [];
-    });
+    const events = decided.flatMap((one) => eventOf(one, provider, event) ?? []);
+    // An event needs the row of its reservation.
+    if (events.length > 0) for (const { at } of decided) await this.deps.untilPersisted(at);
     await this.deps.store(rows, decided[0]?.at ?? null, events);
     if (paymentRef !== '')
       for (const { at, outcome } of decided)
@@ -321,7 +325,6 @@ export class PaymentEvents {
 
   /** Whether a payment of an ended reservation was counted before it ended. */
   async #isKnown(at: Located, paymentRef: string): Promise<boolean> {
-    // The event of a late payment needs the row of its reservation.
     await this.deps.untilPersisted(at);
     return paymentRef !== '' && (await this.#paymentsOf(at)).includes(paymentRef);
   }
@@ -340,6 +343,17 @@ const REASONS = { expired: 'payment expired', refunded: 'payment refunded' } as 
 function leavePartsToTheShop(decided: Decided[]): void {
   if (!decided.some(({ outcome }) => PAID.includes(outcome))) return;
   for (const one of decided) if (one.outcome === 'late') one.outcome = 'partial';
+}
+
+/** Returns the event of ours that an outcome makes. */
+function eventOf({ at, outcome }: Decided, provider: string, event: PaymentEvent): NewEvent | null {
+  const { id, kind, paymentRef, partial, money } = event;
+  if (outcome === 'late') return paymentLateEvent(at, provider, paymentRef, id);
+  if (outcome === 'mismatch' && money) return paymentMismatchedEvent(at, provider, paymentRef, id, money);
+  if (outcome === 'refunded_before') return paymentRefundedBeforeEvent(at, provider, paymentRef, id);
+  if (outcome !== 'partial' || (kind !== 'succeeded' && kind !== 'refunded')) return null;
+  const part = kind === 'refunded' ? 'refunded' : partial ? 'paid' : 'without_unit';
+  return paymentPartialEvent(at, provider, paymentRef, id, part, money);
 }
 
 /** The outcome of an event with several reservations is the one that a person has to see first. */

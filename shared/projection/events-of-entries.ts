@@ -115,6 +115,34 @@ export function paymentMismatchedEvent(
   return { ...aboutPayment(at, `${provider} ${paymentRef || eventId}`), type, data };
 }
 
+/** The event of a part of an amount. Each refund of a part makes its own. */
+export function paymentPartialEvent(
+  at: PaidFor,
+  provider: string,
+  paymentRef: string,
+  eventId: string,
+  part: OwnDataOf<'dev.doorbuster.payment.partial.v1'>['part'],
+  money: { amount: number; currency: string } | null,
+): NewEvent {
+  const type = 'dev.doorbuster.payment.partial.v1';
+  const { amount = null, currency = null } = money ?? {};
+  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider, part, amount, currency };
+  const once = part === 'refunded' ? eventId : paymentRef || eventId;
+  return { ...aboutPayment(at, `${provider} ${part} ${once}`), type, data };
+}
+
+/** The event of a payment whose refund came first. Made once, as the late one. */
+export function paymentRefundedBeforeEvent(
+  at: PaidFor,
+  provider: string,
+  paymentRef: string,
+  eventId: string,
+): NewEvent {
+  const type = 'dev.doorbuster.payment.refunded_before.v1';
+  const data: OwnDataOf<typeof type> = { payment_ref: paymentRef || null, provider };
+  return { ...aboutPayment(at, `${provider} ${paymentRef || eventId}`), type, data };
+}
+
 type PaidFor = { campaignNo: number; id: string };
 
 /** The members of an event about a payment. A digest, because a reference may have characters that `once` must not. */

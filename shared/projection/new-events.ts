@@ -11,6 +11,10 @@ const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
 const EXTENDED: EventType = 'dev.doorbuster.redemption.extended.v1';
 const DUPLICATED: EventType = 'dev.doorbuster.payment.duplicated.v1';
 const MISMATCHED: EventType = 'dev.doorbuster.payment.mismatched.v1';
+const PARTIAL: EventType = 'dev.doorbuster.payment.partial.v1';
+const REFUNDED_BEFORE: EventType = 'dev.doorbuster.payment.refunded_before.v1';
+/** Events that store the quantity of their time. */
+const WITH_QTY = [EXTENDED, DUPLICATED, MISMATCHED, PARTIAL, REFUNDED_BEFORE].map((type) => `'${type}'`).join(', ');
 
 // `offset 0` makes the planner look up each row in the partition of its campaign, instead of reading all partitions.
 const INSERT = `
@@ -23,7 +27,7 @@ const INSERT = `
         then jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id) || n.data end,
       n.reservation,
       case when n.reservation is not null
-        then case when n.type in ('${EXTENDED}', '${DUPLICATED}', '${MISMATCHED}') then jsonb_build_object('qty', r.qty) else '{}' end
+        then case when n.type in (${WITH_QTY}) then jsonb_build_object('qty', r.qty) else '{}' end
           || case when n.initial then '{}'::jsonb else n.data end
           || case when t.version is null then jsonb_build_object('discount', c.discount) else '{}' end end
     from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
@@ -63,8 +67,8 @@ const INSERT_INITIAL = `
  * ids are unique, so an event is published once, and none follows `voided`. An initial event of a new row needs no id,
  * because its row is unique.
  *
- * Units may be given back before or after an extension, a further payment or a mismatch. So these events store the
- * quantity of their time: that of the row, unless the event has one.
+ * Units may be given back before or after an extension or an event of a payment. So these events store the quantity of
+ * their time: that of the row, unless the event has one.
  * @param rowsAreNew whether this transaction has inserted the row of each reservation with an initial event
  * @returns null when nothing was written
  */

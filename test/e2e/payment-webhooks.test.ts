@@ -147,8 +147,12 @@ describe('a webhook of Stripe', () => {
     expect(await outcome(refunded(bought, payment))).toBe('released');
     expect(await standing(bought)).toBe('released');
     expect(await outcome(completed(bought, payment))).toBe('refunded_before');
+    await outcome(stripe.event('payment_intent.succeeded', stripe.intent(bought.metadata, payment)));
     expect(await standing(bought)).toBe('released');
     await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+    expect(await eventsOf(bought.id, 'payment.refunded_before')).toMatchObject([
+      { reservation_id: bought.id, order_id: bought.order, payment_ref: payment, provider: 'stripe' },
+    ]);
   });
 
   it('ends refunded when a payment and its refund come at the same time', async () => {
@@ -194,7 +198,15 @@ describe('a webhook of Stripe', () => {
     await outcome(completed(bought, payment));
     const charge = stripe.charge(bought.metadata, payment, { amount_refunded: 100, refunded: false });
     expect(await outcome(stripe.event('charge.refunded', charge))).toBe('partial');
+    const more = stripe.charge(bought.metadata, payment, { amount_refunded: 300, refunded: false });
+    expect(await outcome(stripe.event('charge.refunded', more))).toBe('partial');
     expect(await standing(bought)).toBe('redeemed');
+    const about = { reservation_id: bought.id, payment_ref: payment, provider: 'stripe', currency: 'USD', qty: 1 };
+    expect(await eventsOf(bought.id, 'payment.partial')).toMatchObject([
+      { ...about, part: 'paid', amount: 100 },
+      { ...about, part: 'refunded', amount: 100 },
+      { ...about, part: 'refunded', amount: 300 },
+    ]);
   });
 
   it('has no effect for other payments of the account, and for reservations that do not exist', async () => {
@@ -502,6 +514,10 @@ describe('an order that others can name', () => {
     expect(
       new Set(data.map(({ outcome, reservation_id }: Record<string, string>) => [outcome, reservation_id])),
     ).toEqual(new Set([short, given].map(({ id }) => ['partial', id])));
+    for (const { id } of [short, given]) {
+      expect(await eventsOf(id, 'payment.partial')).toMatchObject([{ payment_ref, part: 'without_unit', qty: 1 }]);
+      expect(await eventsOf(id, 'payment.late')).toEqual([]);
+    }
   });
 
   it('is not completed by a confirm of the shop with what the shopper gave up', async () => {

@@ -257,7 +257,7 @@ test('an event is a CloudEvent', async () => {
     data: first.data,
   });
   expect(JSON.parse(cloudEvent(second, '/shop'))).not.toHaveProperty('traceparent');
-  expect(EVENT_TYPES.length).toBe(23);
+  expect(EVENT_TYPES.length).toBe(25);
 });
 
 test('the outbox deletes only old events that every endpoint in use has received, a batch at a time', async () => {
