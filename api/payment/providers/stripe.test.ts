@@ -29,3 +29,27 @@ test.each(['pi\0', 'pi\ud800', 'p'.repeat(256), { id: { of: 'pi_1' } }])(
     await expect(read()).rejects.toThrow(InvalidWebhook);
   },
 );
+
+test.each([
+  ['usd', 500, 500],
+  ['jpy', 500, 500],
+  ['kwd', 5000, 5000],
+  // Two decimals at Stripe, and none by ISO 4217.
+  ['isk', 500, 5],
+  ['ugx', 500, 5],
+  // None at Stripe, and two by ISO 4217.
+  ['mga', 5, 500],
+])('an amount of Stripe is taken in minor units of ISO 4217: %s', async (currency, amount, minorUnits) => {
+  const objects = {
+    'checkout.session.completed': { amount_total: amount },
+    'payment_intent.succeeded': { amount, amount_received: amount },
+    'charge.refunded': { amount_refunded: amount, refunded: true },
+  };
+  for (const [type, amounts] of Object.entries(objects)) {
+    const object = { id: 'id_1', metadata: { order_id: 'o-1' }, currency, ...amounts };
+    const body = JSON.stringify({ id: 'evt_1', type, data: { object } });
+    const header = Stripe.webhooks.generateTestHeaderString({ payload: body, secret });
+    const event = await stripeProvider([secret], Date.now).read(Buffer.from(body), { 'stripe-signature': header });
+    expect([type, event?.money]).toEqual([type, { amount: minorUnits, currency: currency.toUpperCase() }]);
+  }
+});

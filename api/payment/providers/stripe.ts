@@ -13,6 +13,12 @@ import {
   reservationIn,
 } from './provider.js';
 
+/**
+ * Minor units of ISO 4217 in one of Stripe’s, where they differ. Stripe has two decimals for ISK and UGX, which have
+ * none, and none for MGA: https://docs.stripe.com/currencies#special-cases and #zero-decimal.
+ */
+const MINOR_UNITS: Readonly<Record<string, number>> = { ISK: 0.01, UGX: 0.01, MGA: 100 };
+
 /** As the library has it, which compares with the clock of the process otherwise. */
 const TOLERANCE_SECONDS = 300;
 /** An id of Stripe has at most 255 characters. */
@@ -65,7 +71,7 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
       return ofSession(event.id, 'expired', event.data.object);
     case 'payment_intent.succeeded': {
       const { id, metadata, amount, amount_received, currency } = event.data.object;
-      const money = moneyIn(amount_received, currency);
+      const money = moneyOf(amount_received, currency);
       return of(event.id, 'succeeded', metadata, id, money, amount_received < amount);
     }
     // The customer may try another card until the hold ends.
@@ -75,7 +81,7 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
       return of(event.id, 'expired', event.data.object.metadata, event.data.object.id, null);
     case 'charge.refunded': {
       const { id, metadata, payment_intent, refunded, amount_refunded, currency } = event.data.object;
-      const money = moneyIn(amount_refunded, currency);
+      const money = moneyOf(amount_refunded, currency);
       return of(event.id, 'refunded', metadata, idOf(payment_intent) || id, money, !refunded);
     }
     default:
@@ -86,7 +92,7 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
 function ofSession(id: string, kind: PaymentEvent['kind'], session: Stripe.Checkout.Session): PaymentEvent {
   const { metadata, client_reference_id, payment_intent, amount_total, currency } = session;
   const named = reservationIn(metadata) ?? reservationIn({ reservation_id: client_reference_id });
-  const money = moneyIn(amount_total, currency);
+  const money = moneyOf(amount_total, currency);
   return { id, kind, reservation: named, paymentRef: idOf(payment_intent) || session.id, partial: false, money };
 }
 
@@ -99,6 +105,12 @@ function of(
   partial = false,
 ): PaymentEvent {
   return { id, kind, reservation: reservationIn(metadata), paymentRef, partial, money };
+}
+
+/** An amount of Stripe in minor units of ISO 4217. What is no whole unit is too little. */
+function moneyOf(amount: number | null, currency: string | null): Money | null {
+  const money = moneyIn(amount, currency);
+  return money && { ...money, amount: Math.floor(money.amount * (MINOR_UNITS[money.currency] ?? 1)) };
 }
 
 /**
