@@ -142,6 +142,7 @@ export class PaymentEvents {
       if (missing) throw missing;
       all.push(...reservations);
     }
+    if (all.length === 0) all.push(...(await this.#ofSamePayment(event, by)));
     if (event.kind !== 'refunded') return all;
     const older = receivedAt === null ? all : all.filter(({ id }) => madeAtMs(id) <= receivedAt.getTime());
     if (older.length < 2) return older;
@@ -154,16 +155,32 @@ export class PaymentEvents {
     return paid.length > 0 ? paid : older;
   }
 
+  /**
+   * The reservations of an event whose name is the shop's own, by what the provider has reported of its payment. One of
+   * another amount may be for something else.
+   */
+  async #ofSamePayment(event: PaymentEvent, { actor }: SettledBy): Promise<readonly Located[]> {
+    const { kind, paymentRef, money } = event;
+    const { table } = this.deps;
+    const isSame = async () => money !== null && (await table.amountOf(actor, paymentRef, [])) === money.amount;
+    if (kind !== 'refunded' && (kind !== 'succeeded' || !(await isSame()))) return [];
+    const all: Located[] = [];
+    for (const name of await table.namesOf(actor, paymentRef))
+      all.push(...(await this.#located(name, event)).reservations);
+    return all;
+  }
+
   /** @returns none when no reservation has the name, or several users have the order */
-  async #located(name: ReservationName, { kind }: PaymentEvent): Promise<Found> {
+  async #located(name: ReservationName, event: PaymentEvent): Promise<Found> {
     const none: Found = { reservations: [], missing: null };
     if (name.reservation_id === undefined && name.order_id === undefined) return none;
     try {
       // A payment is for all of its order, also for what has ended before it came.
-      return await this.deps.lookup.find(name, kind === 'succeeded' ? 'call' : 'event');
+      return await this.deps.lookup.find(name, event.kind === 'succeeded' ? 'call' : 'event');
     } catch (error) {
-      if (error instanceof Problem) return none;
-      throw error;
+      if (!(error instanceof Problem)) throw error;
+      const { reservation_id, ...order } = name;
+      return reservation_id === undefined ? none : this.#located(order, event);
     }
   }
 

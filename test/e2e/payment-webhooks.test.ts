@@ -70,6 +70,20 @@ describe('a webhook of Stripe', () => {
     expect(await outcome(stripe.event('checkout.session.completed', byReference))).toBe('confirmed');
   });
 
+  it('finds the reservation beside a number that the shop itself has for the order', async () => {
+    const [bought, payment] = [await buy(), ref()];
+    const metadata = { order_id: `shop-${randomUUID()}` };
+    const early = stripe.event('payment_intent.succeeded', stripe.intent(metadata, payment));
+    expect((await stripe.send(early)).data).toEqual({ outcome: 'unknown', repeated: false });
+    const session = stripe.session(metadata, payment, { client_reference_id: bought.id });
+    expect(await outcome(stripe.event('checkout.session.completed', session))).toBe('confirmed');
+    // The PaymentIntent and the charge have the metadata of the shop alone.
+    for (const event of [early, stripe.event('payment_intent.succeeded', stripe.intent(metadata, payment))])
+      expect(await outcome(event)).toBe('repeated');
+    expect(await outcome(stripe.event('charge.refunded', stripe.charge(metadata, payment)))).toBe('refunded');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+  });
+
   it('waits for the money of a delayed payment method', async () => {
     const bought = await buy();
     const session = (more = {}) => stripe.session(bought.metadata, 'pi_delayed', more);
@@ -440,7 +454,7 @@ describe('a refund', () => {
     const part = { payment_ref, amount: 400, currency: 'EUR' };
     const refund = async (name: object) =>
       (await sendSigned(service.url, 'payment.refunded', { ...part, ...name })).data.outcome;
-    expect(await refund({ order_id: randomUUID() })).toBe('unknown');
+    expect(await refund({ order_id: randomUUID() })).toBe('partial');
     expect(await refund({ reservation_id: other.id })).toBe('partial');
     expect(await standing(other)).toBe('completed');
     expect((await sendSigned(service.url, 'payment.succeeded', paid)).data.outcome).toBe('repeated');

@@ -91,7 +91,10 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
 
 function ofSession(id: string, kind: PaymentEvent['kind'], session: Stripe.Checkout.Session): PaymentEvent {
   const { metadata, client_reference_id, payment_intent, amount_total, currency } = session;
-  const named = reservationIn(metadata) ?? reservationIn({ reservation_id: client_reference_id });
+  const { reservation_id = client_reference_id, ...order } = metadata ?? {};
+  // A shop may have its own number in `order_id`. It names an order of ours if there is no such reservation.
+  const byId = reservationIn({ reservation_id });
+  const named = byId || reservationIn(order) ? { ...reservationIn(order), ...byId } : null;
   const money = moneyOf(amount_total, currency);
   return { id, kind, reservation: named, paymentRef: idOf(payment_intent) || session.id, partial: false, money };
 }
