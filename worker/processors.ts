@@ -143,6 +143,7 @@ async function prune(core: Core, events: Events, archive: Archiving, claims: Ret
   await forgetRuleBans(new BansTable(database), clock.nowMs(), LIMITS);
   await new PaymentEventsTable(database).prune(
     config.retention.paymentEventsDays * 86_400_000,
+    LIMITS.unknownPaymentsDays * 86_400_000,
     LIMITS.paymentEventsBatch,
   );
   await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);

@@ -134,7 +134,8 @@ export class PaymentEventsTable {
   }
 
   /**
-   * Payments and refunds whose reservation was not found, the latest first.
+   * Payments and refunds whose reservation was not found, the latest first. A refund without a name is found by its
+   * payment, so it is left out until that is reported.
    * @param days they are not older @param after the last one of the page before; null = from the latest
    */
   async unknown(days: number, limit: number, after: UnknownPayment | null): Promise<UnknownPayment[]> {
@@ -146,6 +147,8 @@ export class PaymentEventsTable {
        where outcome = 'unknown' and named is not null and kind in ('succeeded', 'refunded')
          and not exists (select 1 from payment_events k
            where k.provider = e.provider and k.event_id = e.event_id and k.reservation_id is not null)
+         and (named <> '{}' or exists (select 1 from payment_events p
+           where p.provider = e.provider and p.payment_ref = e.payment_ref and p.named is distinct from '{}'))
          and received_at > now() - make_interval(days => $1)
          ${after ? 'and (received_at, provider, event_id) < ($3::timestamptz, $4, $5)' : ''}
        order by received_at desc, provider desc, event_id desc limit $2`,
@@ -208,12 +211,17 @@ export class PaymentEventsTable {
     return { amount: Number(row.amount), currency: row.currency };
   }
 
-  /** Deletes events that were received before a time, at most `limit`. @returns how many were deleted */
-  async prune(olderThanMs: number, limit: number): Promise<number> {
+  /**
+   * Deletes events that were received before a time, at most `limit`, and as many refunds without a name that are
+   * older than `namelessMs`: a provider reports also those of what else the shop sells. @returns how many were deleted
+   */
+  async prune(olderThanMs: number, namelessMs: number, limit: number): Promise<number> {
     const { rowCount } = await this.database.query(
-      `delete from payment_events where ctid in (
-         select ctid from payment_events where received_at < now() - make_interval(secs => $1) limit $2)`,
-      [olderThanMs / 1000, limit],
+      `delete from payment_events where ctid = any(array(
+           select ctid from payment_events where received_at < now() - make_interval(secs => $1) limit $3)
+         || array(select ctid from payment_events
+           where outcome = 'unknown' and named = '{}' and received_at < now() - make_interval(secs => $2) limit $3))`,
+      [olderThanMs / 1000, namelessMs / 1000, limit],
     );
     return rowCount ?? 0;
   }

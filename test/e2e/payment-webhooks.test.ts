@@ -203,6 +203,23 @@ describe('a webhook of Stripe', () => {
     expect(await outcome(stripe.event('charge.refunded', stripe.charge({}, payment)))).toBe('refunded');
   });
 
+  it('keeps a refund without metadata until its payment comes, which is not counted then', async () => {
+    const [bought, payment, foreign] = [await buy(), ref(), ref()];
+    for (const one of [payment, foreign]) {
+      const { status, data } = await stripe.send(stripe.event('charge.refunded', stripe.charge({}, one)));
+      expect([status, data.outcome]).toEqual([202, 'unknown']);
+    }
+    expect(await outcome(completed(bought, payment))).toBe('refunded_before');
+    expect(await standing(bought)).toBe('released');
+    await expectUnits(bought.product, { redeemed: 0, held: 0, free: 3 });
+    // A refund of something else has no payment here, so that no worker tries it again.
+    const table = new PaymentEventsTable(service.database.client as never);
+    const refs = (await table.unknown(1, 1_000, null)).map(({ paymentRef }) => paymentRef);
+    expect(refs).not.toContain(foreign);
+    await stripe.send(stripe.event('payment_intent.succeeded', stripe.intent({ order_id: randomUUID() }, foreign)));
+    expect((await table.unknown(1, 1_000, null)).map(({ paymentRef }) => paymentRef)).toContain(foreign);
+  });
+
   it('leaves parts of an amount to the shop', async () => {
     const bought = await buy();
     const payment = ref();

@@ -82,7 +82,9 @@ function eventOf(event: Stripe.Event): PaymentEvent | null {
     case 'charge.refunded': {
       const { id, metadata, payment_intent, refunded, amount_refunded, currency } = event.data.object;
       const money = moneyOf(amount_refunded, currency);
-      return of(event.id, 'refunded', metadata, idOf(payment_intent) || id, money, !refunded);
+      const refund = of(event.id, 'refunded', metadata, idOf(payment_intent) || id, money, !refunded);
+      // Without metadata it is found by its payment, which may be reported later.
+      return { ...refund, reservation: refund.reservation ?? {} };
     }
     default:
       return null;
