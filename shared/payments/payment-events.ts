@@ -69,7 +69,7 @@ export class PaymentEvents {
     const decided = outcomes.filter(({ outcome }) => outcome !== 'unknown');
     if (decided.length === 0 && kept) return { outcome: 'unknown', repeated: true, reservation: null };
     leavePartsToTheShop(decided);
-    await this.#markMismatch(decided, whole);
+    await this.#markMismatch(decided, whole, provider);
     await this.#store(provider, whole, names[0] ?? {}, outcomes);
     for (const { at } of decided) await this.#settleCrossed(at, whole, by);
     return { outcome: mostUrgent(outcomes), repeated: kept !== undefined, reservation: decided[0]?.at.id ?? null };
@@ -317,10 +317,12 @@ export class PaymentEvents {
   }
 
   /** Compares what was paid with what the reservation costs. An order with several has its discounts from coupons. */
-  async #markMismatch(decided: Decided[], { money }: PaymentEvent): Promise<void> {
+  async #markMismatch(decided: Decided[], { kind, money, paymentRef }: PaymentEvent, provider: string): Promise<void> {
     const [one, ...others] = decided;
-    if (!one || others.length > 0 || money === null || (one.outcome !== 'confirmed' && one.outcome !== 'reacquired'))
-      return;
+    if (!one || others.length > 0 || money === null || kind !== 'succeeded' || !PAID.includes(one.outcome)) return;
+    // The events before it may have had no amount.
+    const isSeen = async () => (await this.deps.table.amountOf(provider, paymentRef, [one.at.id])) !== null;
+    if (one.outcome === 'repeated' && (paymentRef === '' || (await isSeen()))) return;
     const cost = await this.#costOf(one.at);
     if (cost === null) return;
     if (cost.amount !== money.amount || cost.currency !== money.currency) one.outcome = 'mismatch';

@@ -583,6 +583,19 @@ describe('an amount', () => {
     expect(data).toMatchObject([{ outcome: 'mismatch', amount: 4800, currency: 'USD' }]);
   });
 
+  it('is compared also if the first event of the payment had none, and once', async () => {
+    const [wrong, payment] = [await priced(), ref()];
+    const session = stripe.session(wrong.metadata, payment, { amount_total: null });
+    expect(await outcome(stripe.event('checkout.session.completed', session))).toBe('confirmed');
+    const intent = () =>
+      stripe.event(
+        'payment_intent.succeeded',
+        stripe.intent(wrong.metadata, payment, { amount: 1, amount_received: 1 }),
+      );
+    expect([await outcome(intent()), await outcome(intent())]).toEqual(['mismatch', 'repeated']);
+    expect(await eventsOf(wrong.id, 'payment.mismatched')).toHaveLength(1);
+  });
+
   it('is compared with the currency too, and with nothing where a campaign has no price or sells coupons', async () => {
     const other = await priced({ branding: { price: 4900, currency: 'EUR' } });
     expect(await outcome(completed(other, ref()))).toBe('mismatch');
