@@ -2,6 +2,7 @@ import { LIMITS } from '../shared/config/limits.js';
 import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
 import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import type { ProductId } from '../shared/domain/ids.js';
+import { NEEDS_ACTION } from '../shared/payments/payment-event.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { readSharding } from '../shared/postgres/installation.js';
@@ -144,6 +145,8 @@ async function prune(core: Core, events: Events, archive: Archiving, claims: Ret
   await new PaymentEventsTable(database).prune(
     config.retention.paymentEventsDays * 86_400_000,
     LIMITS.unknownPaymentsDays * 86_400_000,
+    // The money of one that was refunded before is back.
+    NEEDS_ACTION.filter((outcome) => outcome !== 'refunded_before'),
     LIMITS.paymentEventsBatch,
   );
   await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);

@@ -1,7 +1,7 @@
 import { campaignOfNumber, MAX_BUCKETS, numberOfBucket } from '../../shared/domain/buckets.js';
 import { type CampaignNo, campaignNoOf } from '../../shared/domain/ids.js';
 import type { RedemptionStatus } from '../../shared/domain/reservation.js';
-import type { PaymentKind } from '../../shared/postgres/payment-events.js';
+import { isSettled, type PaymentKind } from '../../shared/postgres/payment-events.js';
 import type { Database } from '../../shared/postgres/pool.js';
 
 /** What to look for. Every given field must hold; null = any. */
@@ -12,6 +12,8 @@ export type PaymentEventFilter = {
   namedOrder: string | null;
   paymentRef: string | null;
   outcomes: readonly string[] | null;
+  /** Whether only events are meant that still need an action. */
+  isOpen: boolean;
   provider: string | null;
   campaignNo: CampaignNo | null;
   from: Date | null;
@@ -167,13 +169,14 @@ function sourceOf(
 
 /** What the index does not filter. A reservation id ends with the number of its campaign and bucket. */
 function conditionsOf(filter: PaymentEventFilter, bind: (value: unknown) => string): string[] {
-  const { paymentRef, outcomes, provider, campaignNo } = filter;
+  const { paymentRef, outcomes, isOpen, provider, campaignNo } = filter;
   const numbers = (no: CampaignNo) =>
     Array.from({ length: MAX_BUCKETS }, (_, bucket) => numberOfBucket(no, bucket).toString(16).padStart(8, '0'));
   return [
     'true',
     ...(paymentRef === null ? [] : [`payment_ref = ${bind(paymentRef)}`]),
     ...(outcomes === null ? [] : [`outcome = any(${bind(outcomes)}::text[])`]),
+    ...(isOpen ? [`not ${isSettled('scanned')}`] : []),
     ...(provider === null ? [] : [`provider = ${bind(provider)}`]),
     ...(campaignNo === null ? [] : [`right(reservation_id::text, 8) = any(${bind(numbers(campaignNo))}::text[])`]),
   ];

@@ -15,7 +15,10 @@ export const paymentEventsQuery = z.object({
   needs_action: z
     .enum(['true', 'false'])
     .default('false')
-    .describe(`true: only the outcomes ${NEEDS_ACTION.map((name) => `\`${name}\``).join(', ')}`),
+    .describe(
+      `true: only the outcomes ${NEEDS_ACTION.map((name) => `\`${name}\``).join(', ')}, each payment once, and without ` +
+        'those that were refunded since or are about no money',
+    ),
   outcome: z.enum(OUTCOMES).optional(),
   provider: z
     .string()
@@ -67,7 +70,7 @@ export const paymentEventsContract = {
   path: '/admin/payment-events',
   summary: 'Find what payment providers have reported, and what was done about it',
   description:
-    'Latest first, for 90 days or PAYMENT_EVENTS_KEEP_DAYS. A page reads at most 20,000 rows, so it may have fewer rows than `limit` and ' +
+    'Latest first, for 90 days or PAYMENT_EVENTS_KEEP_DAYS; a payment that needs an action until it is settled. A page reads at most 20,000 rows, so it may have fewer rows than `limit` and ' +
     'still have a `next_cursor`. An event without a reservation belongs to no campaign.',
   tag: 'admin',
   caller: 'admin',

@@ -56,6 +56,7 @@ async function filterOf(deps: PaymentSearchDeps, query: PaymentEventsQuery): Pro
     namedOrder: query.user_id === undefined && query.reservation_id === undefined ? (query.order_id ?? null) : null,
     paymentRef: payment_ref ?? null,
     outcomes: outcome === undefined ? wanted : (wanted ?? [outcome]).filter((name) => name === outcome),
+    isOpen: wanted !== null,
     provider: provider ?? null,
     campaignNo: campaign?.no ?? null,
     from: from === undefined ? null : new Date(from),

@@ -85,8 +85,9 @@ export function paymentWebhookRoute({ providers, events, wrong, metrics, log }: 
     if (event === null) return call.reply(200, { outcome: 'ignored', repeated: false });
     const { outcome, repeated, reservation } = await events.handle(name, event, req.trace);
     metrics.payments.inc({ call: name, outcome });
-    const level = WARNED.includes(outcome) ? 'warn' : 'info';
     const { id: event_id, kind } = event;
+    const isAboutMoney = outcome !== 'unknown' || kind === 'succeeded';
+    const level = WARNED.includes(outcome) && isAboutMoney ? 'warn' : 'info';
     log[level](
       {
         request_id: req.requestId,

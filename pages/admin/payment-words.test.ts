@@ -29,6 +29,10 @@ test('a late payment has to be refunded until the provider reports that it was',
   expect(paymentWords(event({ outcome: 'late' }))).toEqual({ text: 'Paid too late: refund it', tone: 'warn' });
   const returned = event({ outcome: 'late', refunded_at: '2026-11-23T02:00:00.000Z' });
   expect(paymentWords(returned)).toEqual({ text: 'Paid too late, and refunded', tone: 'off' });
+  for (const outcome of NEEDS_ACTION) {
+    const { tone } = paymentWords({ ...returned, outcome });
+    expect([outcome, tone]).toEqual([outcome, outcome === 'refunded_before' ? 'warn' : 'off']);
+  }
 });
 
 test('a partial refund is not called a payment, and an outcome of a later version is shown as it is', () => {

@@ -40,18 +40,22 @@ export const OUTCOMES: Record<string, string> = {
   unknown: 'No such reservation: find out what was paid',
   unrelated: 'Names no reservation',
 };
+/** What is said once the payment was refunded. */
+const RETURNED: Record<string, string> = {
+  late: 'Paid too late, and refunded',
+  duplicate: 'Paid a second time, and refunded',
+  mismatch: 'Paid, but another amount than the price, and refunded',
+  partial: 'A part of the amount, and refunded',
+  unknown: 'No such reservation, and refunded',
+};
 const OPEN = ['late', 'duplicate', 'refunded_before', 'mismatch', 'partial', 'unknown'];
 
-/** What an event means for support. A late or second payment that was returned since needs nothing more. */
+/** What an event means for support. A payment that was returned since needs nothing more. */
 export function paymentWords({ kind, outcome, refunded_at }: PaymentEvent): Words {
   if (!OPEN.includes(outcome))
     return { text: OUTCOMES[outcome] ?? outcome, tone: kind === 'succeeded' ? 'good' : 'off' };
-  if (kind === 'succeeded' && refunded_at !== null) {
-    if (outcome === 'late') return { text: 'Paid too late, and refunded', tone: 'off' };
-    if (outcome === 'refunded_before') return { text: 'Refunded before the payment was reported', tone: 'off' };
-    if (outcome === 'mismatch') return { text: 'Paid, but another amount than the price, and refunded', tone: 'off' };
-    if (outcome === 'duplicate') return { text: 'Paid a second time, and refunded', tone: 'off' };
-  }
+  const returned = refunded_at === null ? undefined : RETURNED[outcome];
+  if (returned !== undefined) return { text: returned, tone: 'off' };
   if (outcome === 'partial' && kind === 'refunded')
     return { text: 'A part was refunded: decide in the shop', tone: 'warn' };
   if (outcome === 'unknown' && kind !== 'succeeded') return { text: 'No such reservation', tone: 'off' };

@@ -30,18 +30,17 @@ export function reportedPaymentsCard(product: string): HTMLElement | null {
       const { data, next_cursor } = await answer<{ data: PaymentEvent[]; next_cursor: string | null }>(
         `/admin/payment-events?${new URLSearchParams({ product_id: product, needs_action: 'true', limit: '5' })}`,
       );
-      const open = data.map((one) => ({ one, words: paymentWords(one) })).filter(({ words }) => words.tone === 'warn');
       list.replaceChildren(
-        ...open.map(({ one, words }) =>
+        ...data.map((one) =>
           el(
             'li',
             {},
-            el('strong', {}, words.text),
+            el('strong', {}, paymentWords(one).text),
             el('span', { class: 'hint' }, ` ${one.payment_ref ?? one.event_id}`),
           ),
         ),
       );
-      write(note, open.length === 0 && next_cursor === null ? 'No payment needs an action.' : '');
+      write(note, data.length === 0 && next_cursor === null ? 'No payment needs an action.' : '');
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       write(note, error.message);

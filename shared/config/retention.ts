@@ -15,7 +15,9 @@ export const RETENTION_ENVIRONMENT = {
     .describe('how long attempts to deliver events are kept, days; 0 = until newer ones replace them'),
   PAYMENT_EVENTS_KEEP_DAYS: days(1)
     .default(90)
-    .describe('how long events of payment providers are kept, days; an older one that comes again is processed again'),
+    .describe(
+      'how long events of payment providers are kept, days; a payment that needs an action is kept until it is settled; an older one that comes again is processed again',
+    ),
 };
 
 /** Days; 0 = no limit. */

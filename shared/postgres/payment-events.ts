@@ -38,6 +38,20 @@ export type UnknownPayment = Omit<PaymentEventRow, 'reservation' | 'outcome'> & 
 /** The payments of a reservation. `further`: references after the first one. */
 export type ReservationPayments = { status: string; first: string | null; further: readonly string[] };
 
+/**
+ * The SQL condition that an event needs no action, whatever its outcome: no money came, it was returned since, or an
+ * earlier event says the same of the payment. @param e alias of its row in `payment_events`
+ */
+export const isSettled = (e: string) => `(
+  (${e}.outcome = 'unknown' and ${e}.kind <> 'succeeded')
+  or (${e}.outcome <> 'refunded_before' and exists (select 1 from payment_events r
+    where r.provider = ${e}.provider and r.payment_ref = ${e}.payment_ref and r.kind = 'refunded'
+      and (not r.partial or (${e}.kind = 'succeeded' and ${e}.outcome = 'partial'))))
+  or (${e}.kind = 'succeeded' and exists (select 1 from payment_events o
+    where o.provider = ${e}.provider and o.payment_ref = ${e}.payment_ref and o.kind = ${e}.kind and o.outcome = ${e}.outcome
+      and o.reservation_id is not distinct from ${e}.reservation_id and o.named is not distinct from ${e}.named
+      and (o.received_at, o.event_id) < (${e}.received_at, ${e}.event_id))))`;
+
 /** Table `payment_events`: what payment providers have reported. Every method throws EngineUnavailable. */
 export class PaymentEventsTable {
   constructor(readonly database: Database) {}
@@ -213,15 +227,18 @@ export class PaymentEventsTable {
 
   /**
    * Deletes events that were received before a time, at most `limit`, and as many refunds without a name that are
-   * older than `namelessMs`: a provider reports also those of what else the shop sells. @returns how many were deleted
+   * older than `namelessMs`: a provider reports also those of what else the shop sells.
+   * @param open outcomes of payments that are kept until they are settled. Oldest first, so that a payment is not
+   *   kept because its refund was deleted before @returns how many were deleted
    */
-  async prune(olderThanMs: number, namelessMs: number, limit: number): Promise<number> {
+  async prune(olderThanMs: number, namelessMs: number, open: readonly string[], limit: number): Promise<number> {
     const { rowCount } = await this.database.query(
       `delete from payment_events where ctid = any(array(
-           select ctid from payment_events where received_at < now() - make_interval(secs => $1) limit $3)
+           select ctid from payment_events e where received_at < now() - make_interval(secs => $1)
+             and (kind <> 'succeeded' or outcome <> all($4) or ${isSettled('e')}) order by received_at limit $3)
          || array(select ctid from payment_events
            where outcome = 'unknown' and named = '{}' and received_at < now() - make_interval(secs => $2) limit $3))`,
-      [olderThanMs / 1000, namelessMs / 1000, limit],
+      [olderThanMs / 1000, namelessMs / 1000, limit, open],
     );
     return rowCount ?? 0;
   }

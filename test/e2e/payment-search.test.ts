@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
+import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
@@ -18,6 +19,7 @@ const stripe = new FakeStripe(`${service.url}/payments/stripe`);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;
 const LIMIT_MS = 30_000;
+const DAY_MS = 86_400_000;
 
 type Row = Record<string, string>;
 const find = (query: Record<string, string>) =>
@@ -97,6 +99,67 @@ describe('the search for payments', () => {
     expect(Date.parse(String(late.refunded_at))).toBeGreaterThanOrEqual(Date.parse(String(late.received_at)));
   });
 
+  test('lists a payment that needs an action once, until it was refunded, and no attempt without money', async () => {
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    const { id } = await buy(product, `cy-${randomUUID()}`);
+    await payments.release(id);
+    const [late, lost, refundedLate] = [ref(), ref(), ref()];
+    const order_id = `cart-${randomUUID()}`;
+    const report = (type: string, object: Record<string, unknown>) => stripe.send(stripe.event(type, object));
+    for (const [metadata, payment] of [
+      [{ reservation_id: id }, late],
+      [{ reservation_id: id }, refundedLate],
+      [{ order_id }, lost],
+    ] as const) {
+      await report('checkout.session.completed', stripe.session(metadata, payment));
+      await report('payment_intent.succeeded', stripe.intent(metadata, payment));
+      await report('payment_intent.payment_failed', stripe.intent({ order_id: randomUUID() }, payment));
+      await report('checkout.session.expired', stripe.session({ order_id: randomUUID() }, payment));
+    }
+    await report('charge.refunded', stripe.charge({}, refundedLate));
+    const listed = async (payment: string) => outcomesOf({ payment_ref: payment, needs_action: 'true' });
+    expect(await Promise.all([late, refundedLate, lost].map(listed))).toEqual([['late'], [], ['unknown']]);
+    expect(await outcomesOf({ payment_ref: late, outcome: 'late' })).toEqual(['late', 'late']);
+    // A refund before its payment is on the list, although the money is back.
+    const before = ref();
+    const other = await buy(product, `di-${randomUUID()}`);
+    await report('charge.refunded', stripe.charge({ reservation_id: other.id }, before));
+    await report('checkout.session.completed', stripe.session({ reservation_id: other.id }, before));
+    expect(await listed(before)).toEqual(['refunded_before']);
+  });
+
+  test('keeps what needs an action until it is settled, however old, and nothing else', async () => {
+    const { refs } = await sell();
+    const [lost, nameless] = [ref(), ref()];
+    await sendSigned(service.url, 'payment.succeeded', { order_id: randomUUID(), payment_ref: lost });
+    await sendSigned(service.url, 'payment.refunded', { payment_ref: nameless });
+    const all = [...Object.values(refs), lost, nameless];
+    const kept = async () => {
+      const sql = 'select distinct payment_ref as ref from payment_events where payment_ref = any($1)';
+      const { rows } = await service.database.client.query(sql, [all]);
+      return rows.map(({ ref: one }) => one).sort();
+    };
+    const age = (days: number) =>
+      service.database.client.query(
+        "update payment_events set received_at = now() - $2 * interval '1 day' where payment_ref = any($1)",
+        [all, days],
+      );
+    const table = new PaymentEventsTable(service.database.client as never);
+    const prune = () => table.prune(90 * DAY_MS, 7 * DAY_MS, ['late', 'duplicate', 'unknown'], 1_000);
+    await age(8);
+    await prune();
+    expect(await kept()).toEqual(all.filter((one) => one !== nameless).sort());
+    await age(91);
+    await prune();
+    expect(await kept()).toEqual([refs.second, refs.late, lost].sort());
+    for (const one of [refs.second, refs.late, lost])
+      await stripe.send(stripe.event('charge.refunded', stripe.charge({}, one)));
+    await sendSigned(service.url, 'payment.refunded', { payment_ref: lost });
+    await age(91);
+    await prune();
+    expect(await kept()).toEqual([]);
+  });
+
   test('pages through all events once, and refuses a cursor that it has not made', async () => {
     const { product } = await sell();
     const all = (await find({ product_id: product })).data;
@@ -165,6 +228,19 @@ inBrowser('the page of payments', () => {
     await page.getByRole('button', { name: 'Show', exact: true }).click();
     await page.getByText('No provider has reported such a payment.').waitFor({ timeout: LIMIT_MS });
     expect(faults).toEqual([]);
+  });
+
+  test('has an open payment on the card of its campaign behind later ones that were refunded', async () => {
+    const { product, ended, refs } = await sell();
+    for (let i = 0; i < 6; i += 1) {
+      const payment = ref();
+      expect((await pay(ended.id, payment)).data.outcome).toBe('late');
+      await stripe.send(stripe.event('charge.refunded', stripe.charge({}, payment)));
+    }
+    const { page } = await openLoggedIn(`#/campaigns/${product}`);
+    const card = page.getByRole('region', { name: 'Payments', exact: true });
+    await card.getByText(refs.late).waitFor({ timeout: LIMIT_MS });
+    expect(await card.getByRole('listitem').count()).toBe(2);
   });
 
   test.each([
