@@ -13,6 +13,7 @@ import { readPageLanguages } from '../shared/sale-page/language-files.js';
 import { adminModule } from './admin/admin.module.js';
 import { checkoutModule } from './checkout/checkout.module.js';
 import { claimModule } from './claim/claim.module.js';
+import { requirePayLinkKeys } from './claim/pay-link-keys.js';
 import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
@@ -48,7 +49,7 @@ import { waitingRoomModule } from './waiting-room/waiting-room.module.js';
  * @throws UnsuitableRedis when Redis is set up in a way that loses promises
  */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  await inspectEngines(config, log);
+  await inspectEngines(config, log, (database) => requirePayLinkKeys(config, log, database));
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
 }
 

@@ -16,7 +16,7 @@ const TEMPLATE =
 function linkOf(template: string, key: Buffer = NEW, id = 'c2', qty = 2): string | null {
   const policies = { of: () => ({ checkoutUrl: template }) as CampaignPolicy };
   const terms = { version: async () => null };
-  return new PayLinks(policies, terms, [{ id, key: createSecretKey(key) }]).linkOf({
+  return new PayLinks(policies, terms, [{ id, key: createSecretKey(key) }], () => {}).linkOf({
     product: 'sale:1',
     user: 'ann@example.com',
     reservationId: '0190-r',

@@ -88,7 +88,9 @@ export function claimModule(
     terms,
     termsNotifications,
     codeTexts: new CodeTexts(new CodesTable(database), reads, core.generation),
-    payLinks: new PayLinks(policies, terms, config.payLinkKeys),
+    payLinks: new PayLinks(policies, terms, config.payLinkKeys, (product) =>
+      log.error({ product }, 'shoppers get no link to pay: PAY_LINK_KEYS is not set, and checkout_url has {signature}'),
+    ),
   };
 }
 

@@ -29,12 +29,17 @@ const NO_KEY = '*';
  */
 export class PayLinks {
   readonly #key: SigningKey | undefined;
+  readonly #lost = new Set<string>();
 
-  /** @param keys PAY_LINK_KEYS; the first signs, and the shop verifies with all of them */
+  /**
+   * @param keys PAY_LINK_KEYS; the first signs, and the shop verifies with all of them
+   * @param onLost is called once for each product of which a link could not be signed
+   */
   constructor(
     readonly policies: Pick<PolicyCache, 'of'>,
     readonly terms: Pick<TermsCache, 'version'>,
     readonly keys: readonly SigningKey[],
+    readonly onLost: (product: string) => void,
   ) {
     [this.#key] = keys;
   }
@@ -71,7 +76,11 @@ export class PayLinks {
 
   #filled(template: string | null, unit: UnpaidUnit, key: SigningKey | undefined): string | null {
     if (template === null || !(unit.expiresAtMs > 0)) return null;
-    if (hasPlaceholder(template, 'signature') && !key) return null;
+    if (hasPlaceholder(template, 'signature') && !key) {
+      if (!this.#lost.has(unit.product)) this.onLost(unit.product);
+      this.#lost.add(unit.product);
+      return null;
+    }
     if (hasPlaceholder(template, 'qty') && Number.isNaN(unit.qty)) return null;
     const values = {
       order_id: unit.orderId,

@@ -14,7 +14,7 @@ import { ReadinessCheck, type ReadinessDeps } from './readiness.js';
 /** Health and metrics. @param regions null = this installation is the only one */
 export function opsModule(
   core: Core,
-  { degradation }: Pick<Limits, 'degradation'>,
+  { degradation, policies }: Pick<Limits, 'degradation' | 'policies'>,
   regions: ReadinessDeps['regions'],
 ): { readiness: ReadinessCheck; routes: Route[] } {
   const { name, config, log, metrics, life, shards, database, clock, queueStates, replica } = core;
@@ -29,6 +29,7 @@ export function opsModule(
     queueStates,
     queueJobs: LIMITS.queueJobs,
     switchedOff: () => degradation.off,
+    unsigned: () => (config.payLinkKeys.length > 0 ? [] : policies.signed),
   });
   const store = new MetricsStore(shards.home.commands);
   life.add(

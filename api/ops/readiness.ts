@@ -29,6 +29,8 @@ export type ReadinessDeps = {
   queueJobs: number;
   /** What this process has switched off because it is overloaded. */
   switchedOff: () => readonly string[];
+  /** Products of campaigns whose links to pay cannot be signed, so that their shoppers get none. */
+  unsigned: () => readonly string[];
 };
 
 /**
@@ -56,6 +58,10 @@ export class ReadinessCheck {
     }));
     const off = this.deps.switchedOff();
     const load = { ok: off.length === 0, detail: off.length === 0 ? 'everything is on' : `off: ${off.join(', ')}` };
+    const unsigned = this.deps.unsigned().length;
+    const payLinks = unsigned > 0 && {
+      pay_links: { ok: false, detail: `PAY_LINK_KEYS is not set, and ${unsigned} campaigns have {signature}` },
+    };
     const { trouble } = this.deps.replica ?? { trouble: null };
     const replica = this.deps.replica && {
       replica: { ok: trouble === null, detail: trouble ? 'away or behind, so the primary is read' : 'follows' },
@@ -66,7 +72,7 @@ export class ReadinessCheck {
     const ready = now.some(isServing) && draining.ok && regions?.own.ok !== false;
     const [only] = now;
     const ofShards = only && now.length === 1 ? only : severalShards(now);
-    const checks = { ...ofShards, ...others, ...replica, load, ...ofRegions, draining };
+    const checks = { ...ofShards, ...others, ...replica, load, ...payLinks, ...ofRegions, draining };
     const failing = Object.entries(checks).filter(([name, { ok }]) => !ok && name !== 'queues');
     return { ready, checks, degraded: [...failing.map(([name]) => name), ...full.map((queue) => `queue ${queue}`)] };
   }

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.js';
 import { LIMITS } from '../config/limits.js';
-import { ForeignFormat } from '../errors/faults.js';
+import { ForeignFormat, Refused } from '../errors/faults.js';
 import type { Lifecycle } from '../observability/lifecycle.js';
 import type { Log } from '../observability/log.js';
 import { requireFormat } from '../postgres/format.js';
@@ -14,25 +14,29 @@ export type OpenPool = (
 
 /**
  * Checks the engines before a process starts, as far as they are reachable.
+ * @param inspect checks more in Postgres; it may throw Refused
  * @throws UnsuitableRedis when Redis is configured in a way that loses promises, or has data of another format
- * @throws ForeignFormat when Postgres has data of another format
+ * @throws ForeignFormat when Postgres has data of another format · Refused
  */
-export async function inspectEngines(config: Config, log: Log): Promise<void> {
-  const [found] = await Promise.all([requireRedis(config.redis, config), inspectPostgres(config.databaseUrl)]);
+export async function inspectEngines(config: Config, log: Log, inspect: Inspect = async () => {}): Promise<void> {
+  const [found] = await Promise.all([requireRedis(config.redis, config), inspectPostgres(config.databaseUrl, inspect)]);
   if (found) log.info({ protection: found.protection }, found.summary);
   for (const warning of found?.warnings ?? []) log.warn(warning);
 }
 
-/** Checks the format of the database, if Postgres is reachable. @throws ForeignFormat */
-async function inspectPostgres(url: string): Promise<void> {
+type Inspect = (database: Database) => Promise<void>;
+
+/** Checks the database, if Postgres is reachable. @throws ForeignFormat · Refused */
+async function inspectPostgres(url: string, inspect: Inspect): Promise<void> {
   const database = new Database({
     ...{ url, name: 'doorbuster-format', connections: 1, statementMs: LIMITS.postgresConnectMs },
     ...{ connectMs: LIMITS.postgresConnectMs, onError: () => {} },
   });
   try {
     await requireFormat(database);
+    await inspect(database);
   } catch (error) {
-    if (error instanceof ForeignFormat) throw error;
+    if (error instanceof ForeignFormat || error instanceof Refused) throw error;
   } finally {
     await database.close();
   }

@@ -1,10 +1,15 @@
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { verifyPayLink } from '../../server/verify.js';
+import { projectRoot } from '../../shared/config/project-root.js';
 import { expectProblem } from '../harness/checks.js';
-import { Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { startTestServer } from '../harness/engines.js';
+import { runProgram } from '../harness/programs.js';
 import { PAY_LINK_KEYS, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
+import { until } from '../harness/until.js';
 
 const service = await sharedService();
 const operator = new Operator(service.url);
@@ -116,5 +121,34 @@ describe('checkout_url', () => {
     const shopper = arrive(service.url, product);
     const bought = (await shopper.checkout()).data;
     expectLink(bought.checkout_url, bought, product, shopper.user);
+  });
+});
+
+describe('an API without PAY_LINK_KEYS', () => {
+  const env = { ...service.env, PAY_LINK_KEYS: '' };
+
+  it('reports campaigns whose links it cannot sign', async () => {
+    const product = await operator.openCampaign(TERMS);
+    const { process: api, url } = await startApiProcess(env);
+    const readinessOf = async (base: string) => (await send(`${base}/readyz`)).data;
+    const reported = await until('it is degraded', async () => {
+      const found = await readinessOf(url);
+      return found.degraded.includes('pay_links') && found;
+    });
+    expect(reported.status).toBe('ready');
+    expect((await arrive(url, product).checkout()).data).not.toHaveProperty('checkout_url');
+    const isLogged = (text: string) => api.log.some((line) => line.includes(text) && line.includes(product));
+    await until('both are logged', () => isLogged('campaigns have {signature}') && isLogged('get no link to pay'));
+    expect((await readinessOf(service.url)).checks).not.toHaveProperty('pay_links');
+  });
+
+  it('does not start in production while a campaign needs them', async () => {
+    const product = await operator.openCampaign(TERMS);
+    const redis = await startTestServer(['--appendfsync', 'always']);
+    const main = join(projectRoot(), 'dist/api/main.js');
+    const production = { ...env, REDIS_URL: redis.url, NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
+    const { status, stderr } = await runProgram(process.execPath, [main], production);
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^the API could not start: PAY_LINK_KEYS is not set/)]);
+    expect(stderr).toContain(product);
   });
 });

@@ -1,4 +1,5 @@
 import { ATTESTATION_LEVELS, type CampaignPolicy, enforces } from '../../../shared/domain/campaign-policy.js';
+import { hasPlaceholder } from '../../../shared/domain/checkout-url.js';
 import type { ProductId } from '../../../shared/domain/ids.js';
 import type { Log } from '../../../shared/observability/log.js';
 import { type PolicyDefaults, strictestOf } from './uniform-policy.js';
@@ -34,6 +35,7 @@ export class PolicyCache {
   #ofUniform: CampaignPolicy;
   #uniform: readonly string[] = [];
   #enforcing: readonly string[] = [];
+  #signed: readonly string[] = [];
   /** Number of single changes, and the number of each campaign's latest change since the last full read. */
   #changes = 0;
   /** Of the last full read. */
@@ -92,6 +94,11 @@ export class PolicyCache {
     return this.#enforcing;
   }
 
+  /** Products of campaigns whose links to pay are signed. */
+  get signed(): readonly string[] {
+    return this.#signed;
+  }
+
   /** Starts a full read, because a notification may have been missed. */
   refreshSoon(): void {
     this.refreshAll().catch((error: unknown) =>
@@ -129,6 +136,9 @@ export class PolicyCache {
   #derive(): void {
     const all = [...this.#policies.values()].filter(({ closed }) => !closed);
     this.#enforcing = all.filter(({ risk }) => enforces(risk)).map(({ product }) => product);
+    this.#signed = all
+      .filter(({ checkoutUrl }) => checkoutUrl !== null && hasPlaceholder(checkoutUrl, 'signature'))
+      .map(({ product }) => product);
     const uniform = all.filter(({ uniformRefusals }) => uniformRefusals);
     this.#uniform = uniform.map(({ product }) => product);
     this.#ofUniform = strictestOf(uniform, this.defaults);
