@@ -9,7 +9,8 @@ const SIGNATURE = /v1\.([A-Za-z0-9_-]{1,16})\.(\d{1,12})\.([A-Za-z0-9_-]{43})/g;
 
 /**
  * Verifies the link by which a shopper arrived to pay. The signature covers path, query and fragment, so every value in
- * them is genuine if the link is valid. The origin is not covered.
+ * them is genuine if the link is valid. The origin is not covered. The unit may have been paid or given up since: before
+ * you take money, ask with `reservation` whether it is still `reserved`, or `extend` it.
  * @param url the link, or its path and query as Node has them in `req.url`
  * @param keys PAY_LINK_KEYS of the server: comma-separated `kid:base64`
  * @param now for tests

@@ -1,8 +1,9 @@
 import Stripe from 'stripe';
+import { Doorbuster } from '../../server/server.js';
 import { checkoutUrlOf, createShop, EVENTS } from './shop.js';
 
 const { DOORBUSTER_URL = 'http://127.0.0.1:8102', SHOP_URL = 'http://localhost:3000', PORT = '3000' } = process.env;
-const { ADMIN_KEY = '', PAY_LINK_KEYS = '', STRIPE_API_KEY = '' } = process.env;
+const { ADMIN_KEY = '', SERVICE_KEY = '', PAY_LINK_KEYS = '', STRIPE_API_KEY = '' } = process.env;
 /** Another server than Stripe’s, for tests. */
 const stripeApi = process.env.STRIPE_API_URL ? new URL(process.env.STRIPE_API_URL) : null;
 const product = { id: 'tiny-shop', name: 'A very good mug', cents: 1900 };
@@ -26,6 +27,7 @@ await admin('POST', '/admin/campaigns', {
   hold_seconds: 300,
   waiting_room: { enabled: true },
   checkout_url: checkoutUrlOf(SHOP_URL),
+  branding: { price: product.cents, currency: 'USD' },
 });
 // The secret is returned once, and this shop keeps nothing. So each start replaces the webhook of the last one.
 const url = `${SHOP_URL}/doorbuster`;
@@ -38,6 +40,7 @@ const shop = createShop(
       STRIPE_API_KEY,
       stripeApi ? { protocol: 'http', host: stripeApi.hostname, port: stripeApi.port } : {},
     ),
+    doorbuster: new Doorbuster({ baseUrl: DOORBUSTER_URL, serviceKey: SERVICE_KEY }),
     shopUrl: SHOP_URL,
     doorbusterUrl: DOORBUSTER_URL,
     product,

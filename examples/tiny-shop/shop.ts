@@ -1,10 +1,11 @@
 import express, { type Express } from 'express';
 import type Stripe from 'stripe';
-import { verifyPayLink, verifyWebhook, WebhookError } from '../../server/verify.js';
+import { type Doorbuster, verifyPayLink, verifyWebhook, WebhookError } from '../../server/server.js';
 import { AGAIN, escapeHtml, page } from './page.js';
 
 export type ShopOptions = {
   stripe: Stripe;
+  doorbuster: Doorbuster;
   /** Where browsers reach the shop and Doorbuster. */
   shopUrl: string;
   doorbusterUrl: string;
@@ -15,19 +16,26 @@ export type ShopOptions = {
 };
 
 /** What the shop knows of a reservation. A real shop keeps it in its database. */
-export type Order = { order: string; session: string | null; state: 'unpaid' | 'paid' | 'ended' };
+export type Order = { order: string; session: Promise<Stripe.Checkout.Session>; state: 'unpaid' | 'paid' | 'ended' };
+type Unit = { reservation_id: string; order_id: string; qty: number; status: string; pay_before: string };
+
+/** Stripe takes 30 minutes or more. */
+const LEAST_SESSION_MS = 31 * 60_000;
 
 /** The template of the link by which Doorbuster sends shoppers to `/pay`. */
 export const checkoutUrlOf = (shopUrl: string): string =>
   `${shopUrl}/pay?order={order_id}&reservation={reservation_id}&qty={qty}&sig={signature}`;
 
 /** The events of Doorbuster that the shop needs. */
-export const EVENTS = ['redemption.redeemed', 'redemption.released', 'redemption.expired', 'payment.late'].map(
-  (type) => `dev.doorbuster.${type}.v1`,
-);
+export const EVENTS = ['redemption.redeemed', 'redemption.released', 'redemption.expired']
+  .concat('payment.late', 'payment.duplicated')
+  .map((type) => `dev.doorbuster.${type}.v1`);
 
 /** Sells one product: the sale and the line are Doorbuster's, the money is Stripe's. */
-export function createShop({ stripe, product, ...options }: ShopOptions, orders: Map<string, Order>): Express {
+export function createShop(
+  { stripe, doorbuster, product, ...options }: ShopOptions,
+  orders: Map<string, Order>,
+): Express {
   const app = express();
   const price = (cents: number) => `$${(cents / 100).toFixed(2)}`;
 
@@ -49,28 +57,31 @@ export function createShop({ stripe, product, ...options }: ShopOptions, orders:
   app.post('/pay', async (req, res) => {
     const check = verifyPayLink(req.url, options.checkoutKeys);
     if (!check.valid) return void res.status(403).send(page('This link is not valid', reasonOf(check.reason)));
-    const [reservation_id, order, qty] = [req.query.reservation, req.query.order, req.query.qty].map(String);
-    const metadata = { reservation_id: String(reservation_id) };
-    // The idempotency key gives a shopper who presses twice the same session.
-    const session = await stripe.checkout.sessions.create(
-      {
-        mode: 'payment',
-        line_items: [
-          {
-            quantity: Number(qty),
-            price_data: { currency: 'usd', unit_amount: product.cents, product_data: { name: product.name } },
-          },
-        ],
-        metadata,
-        payment_intent_data: { metadata },
-        success_url: `${options.shopUrl}/orders/${reservation_id}`,
-        cancel_url: `${options.shopUrl}${req.url}`,
-      },
-      { idempotencyKey: `session-${reservation_id}` },
-    );
-    orders.set(metadata.reservation_id, { order: String(order), session: session.id, state: 'unpaid' });
-    res.redirect(303, String(session.url));
+    // The link may be older than what became of the unit.
+    const unit = (await doorbuster.reservation(String(req.query.reservation))) as Unit;
+    if (unit.status !== 'reserved') return void res.status(410).send(page('There is nothing to pay', ''));
+    // A shopper who presses twice gets the same session.
+    let order = orders.get(unit.reservation_id);
+    if (!order) {
+      order = { order: unit.order_id, session: createSession(unit, req.url), state: 'unpaid' };
+      orders.set(unit.reservation_id, order);
+      order.session.catch(() => orders.delete(unit.reservation_id));
+    }
+    res.redirect(303, String((await order.session).url));
   });
+
+  function createSession({ reservation_id, qty, pay_before }: Unit, link: string): Promise<Stripe.Checkout.Session> {
+    const price_data = { currency: 'usd', unit_amount: product.cents, product_data: { name: product.name } };
+    return stripe.checkout.sessions.create({
+      mode: 'payment',
+      line_items: [{ quantity: qty, price_data }],
+      metadata: { reservation_id },
+      payment_intent_data: { metadata: { reservation_id } },
+      expires_at: Math.ceil(Math.max(Date.parse(pay_before), Date.now() + LEAST_SESSION_MS) / 1000),
+      success_url: `${options.shopUrl}/orders/${reservation_id}`,
+      cancel_url: `${options.shopUrl}${link}`,
+    });
+  }
 
   app.get('/orders/:reservation', (req, res) => {
     const order = orders.get(req.params.reservation);
@@ -95,7 +106,7 @@ export function createShop({ stripe, product, ...options }: ShopOptions, orders:
   type Event = { type: string; data: { reservation_id: string; payment_ref?: string | null } };
   async function onEvent({ type, data }: Event): Promise<void> {
     const order = orders.get(data.reservation_id);
-    if (type.endsWith('payment.late.v1') && data.payment_ref) {
+    if (/payment\.(late|duplicated)\.v1$/.test(type) && data.payment_ref) {
       await stripe.refunds.create(
         { payment_intent: data.payment_ref },
         { idempotencyKey: `refund-${data.payment_ref}` },
@@ -105,7 +116,7 @@ export function createShop({ stripe, product, ...options }: ShopOptions, orders:
     } else if (order && /redemption\.(released|expired)\.v1$/.test(type)) {
       order.state = 'ended';
       // The session may be paid or expired already. Then the payment is late, and there is nothing to expire.
-      if (order.session) await stripe.checkout.sessions.expire(order.session).catch(() => {});
+      await order.session.then(({ id }) => stripe.checkout.sessions.expire(id)).catch(() => {});
     }
   }
   return app;

@@ -26,9 +26,12 @@ type Session = {
   status: 'open' | 'complete' | 'expired';
   payment_status: 'paid' | 'unpaid';
   payment_intent: string;
+  amount_total: number;
+  currency: string;
   metadata: Record<string, string>;
   success_url: string;
 };
+const PRICE = 'line_items[0][price_data]';
 const sessions = new Map<string, Session>();
 const idOf = (prefix: string) => `${prefix}_${randomUUID().replaceAll('-', '').slice(0, 24)}`;
 
@@ -44,6 +47,8 @@ app.post('/v1/checkout/sessions', (req, res) => {
     status: 'open',
     payment_status: 'unpaid',
     payment_intent: idOf('pi'),
+    amount_total: Number(req.body[`${PRICE}[unit_amount]`]) * Number(req.body['line_items[0][quantity]']),
+    currency: String(req.body[`${PRICE}[currency]`]),
     metadata: { reservation_id: String(req.body['metadata[reservation_id]']) },
     success_url: String(req.body.success_url),
   };

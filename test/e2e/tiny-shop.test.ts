@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
@@ -7,7 +8,7 @@ import { Operator, PaymentService } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-providers.js';
 import { runProgram, startProgram } from '../harness/programs.js';
-import { ADMIN_SECRET, PAY_LINK_KEYS, startApiProcess, startService } from '../harness/service.js';
+import { ADMIN_SECRET, PAY_LINK_KEYS, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger, untilWhole } from '../harness/verdict.js';
@@ -28,6 +29,7 @@ async function startShop(): Promise<string> {
       SHOP_URL: url,
       DOORBUSTER_URL: service.url,
       ADMIN_KEY: ADMIN_SECRET,
+      SERVICE_KEY: SERVICE_SECRET,
       PAY_LINK_KEYS,
       STRIPE_API_KEY: 'sk_test_of_the_tests',
       STRIPE_API_URL: stripe.url,
@@ -59,6 +61,7 @@ async function toStripe(link: string): Promise<string> {
   expect([response.status, await response.text()]).toEqual([303, expect.anything()]);
   return String(response.headers.get('location'));
 }
+const sessionOf = (paymentPage: string) => stripe.sessions.find(({ url }) => url === paymentPage);
 const orderPage = async (id: string) => (await fetch(`${shopUrl}/orders/${id}`)).text();
 
 it('sells a mug: the link to pay, the payment at Stripe, the order', async () => {
@@ -71,6 +74,47 @@ it('sells a mug: the link to pay, the payment at Stripe, the order', async () =>
   await until('the order is paid', async () => (await orderPage(id)).includes('Paid. Thank you!'));
   expect(stripe.outcomes.at(-1)).toBe('confirmed');
   expect((await ledger(service.env, PRODUCT)).code).toBe(0);
+});
+
+it('has its price on the sale page, and its session outlives the reservation by no more than Stripe demands', async () => {
+  const { data } = await operator.call('GET', `/admin/campaigns/${PRODUCT}`);
+  expect(data.branding).toMatchObject({ price: 1900, currency: 'USD' });
+  const before = Date.now();
+  const paymentPage = await toStripe((await buy()).link);
+  // Stripe takes no less than 30 minutes.
+  const seconds = Number(sessionOf(paymentPage)?.expires_at) - before / 1000;
+  expect([seconds >= 31 * 60, seconds < 31 * 60 + 120]).toEqual([true, true]);
+});
+
+it('makes one session for a shopper who presses twice', async () => {
+  const { link } = await buy();
+  const [one, other] = await Promise.all([toStripe(link), toStripe(link)]);
+  expect(other).toBe(one);
+});
+
+it('takes no money for a reservation that is paid or was given up, although its link is valid', async () => {
+  const [given, paid] = [await buy(), await buy()];
+  await new PaymentService(service.url).release(given.id);
+  await new PaymentService(service.url).confirm(paid.id, 'elsewhere');
+  for (const { link } of [given, paid]) {
+    const response = await fetch(link, { method: 'POST', redirect: 'manual' });
+    expect([response.status, await response.text()]).toEqual([410, expect.stringContaining('nothing to pay')]);
+  }
+});
+
+it('refunds a second payment', async () => {
+  const { id, link } = await buy();
+  const paymentPage = await toStripe(link);
+  await new PaymentService(service.url).confirm(id, 'elsewhere');
+  await stripe.pay(paymentPage);
+  expect(stripe.outcomes.at(-1)).toBe('duplicate');
+  await until('it is refunded', () => stripe.refunds.includes(String(sessionOf(paymentPage)?.payment_intent)));
+});
+
+it('has less than 200 lines', async () => {
+  const files = ['shop.ts', 'page.ts', 'main.ts'].map((name) => join(projectRoot(), 'examples/tiny-shop', name));
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+  expect(texts.join('').trimEnd().split('\n').length).toBeLessThan(200);
 });
 
 it('does not take a link that was changed', async () => {
@@ -86,17 +130,14 @@ it('expires the session of a reservation that has ended', async () => {
   const paymentPage = await toStripe(link);
   await new PaymentService(service.url).release(id);
   await until('the order has ended', async () => (await orderPage(id)).includes('The time was over'));
-  await until(
-    'the session is expired',
-    () => stripe.sessions.find(({ url }) => url === paymentPage)?.status === 'expired',
-  );
+  await until('the session is expired', () => sessionOf(paymentPage)?.status === 'expired');
 });
 
 it('refunds a payment that came too late', async () => {
   const { id, link } = await buy();
   const paymentPage = await toStripe(link);
   // The shopper pays in the moment in which the reservation ends.
-  const session = stripe.sessions.find(({ url }) => url === paymentPage);
+  const session = sessionOf(paymentPage);
   if (session) session.status = 'complete';
   await new PaymentService(service.url).release(id);
   await stripe.pay(paymentPage);

@@ -134,7 +134,18 @@ export function sendMidtrans(url: string, fields: Record<string, string>, key = 
   return send(`${url}/payments/midtrans`, { method: 'POST', json: { ...it, signature_key } });
 }
 
-type Session = { id: string; url: string; payment_intent: string; status: string; metadata: Metadata };
+type Session = {
+  id: string;
+  url: string;
+  payment_intent: string;
+  status: string;
+  metadata: Metadata;
+  expires_at: number;
+  amount_total: number;
+  currency: string;
+};
+
+const ITEM = 'line_items[0][price_data]';
 
 /** The part of Stripe’s API that a shop needs, and customers who pay there. Sends its webhooks to an endpoint. */
 export class FakeStripeApi {
@@ -166,7 +177,7 @@ export class FakeStripeApi {
     const session = this.#of(url);
     if (session.status === 'expired') return;
     session.status = 'complete';
-    await this.#report('checkout.session.completed', session.payment_intent, session.metadata);
+    await this.#report('checkout.session.completed', session);
   }
 
   async #respond(request: IncomingMessage): Promise<[number, string]> {
@@ -190,13 +201,19 @@ export class FakeStripeApi {
     const metadata = { reservation_id: String(form.get('metadata[reservation_id]')) };
     if (form.get('payment_intent_data[metadata][reservation_id]') !== metadata.reservation_id)
       throw new Error('the PaymentIntent lacks the metadata, so its refund would not be found');
-    const session = { id, url: `${this.url}/pay/${id}`, payment_intent: idOf('pi'), status: 'open', metadata };
+    const amount_total = Number(form.get(`${ITEM}[unit_amount]`)) * Number(form.get('line_items[0][quantity]'));
+    const expires_at = Number(form.get('expires_at'));
+    const session = {
+      ...{ id, url: `${this.url}/pay/${id}`, payment_intent: idOf('pi'), status: 'open', metadata },
+      ...{ expires_at, amount_total, currency: String(form.get(`${ITEM}[currency]`)) },
+    };
     this.sessions.push(session);
     return { object: 'checkout.session', ...session };
   }
 
-  async #report(type: string, payment: string, metadata: Metadata): Promise<void> {
-    const event = this.webhooks.event(type, this.webhooks.session(metadata, payment));
+  async #report(type: string, { metadata, payment_intent, amount_total, currency }: Session): Promise<void> {
+    const object = this.webhooks.session(metadata, payment_intent, { amount_total, currency });
+    const event = this.webhooks.event(type, object);
     this.outcomes.push(String((await this.webhooks.send(event)).data.outcome));
   }
 
