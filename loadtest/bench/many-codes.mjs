@@ -3,6 +3,7 @@
 // Method: the filter of the API, in this process, with 10, 50 and 200 million codes of the product's own generator,
 // which are not stored: bytes, time to add and to look up, and false positives among codes that were never made. Then
 // the same look-up in a file of the size of the largest filter: 64 bytes at a random place, out of the page cache.
+// Last record (2026-11-28, 6952cc9c, load 7.5): megabytes_10m 19.5, add_us_10m 0.68, lookup_us_10m 0.59, false_positives_percent_10m 0.055, megabytes_50m 97.4, add_us_50m 0.83, lookup_us_50m 0.61, false_positives_percent_50m 0.058, megabytes_200m 389.6, add_us_200m 1.42, lookup_us_200m 1.08, false_positives_percent_200m 0.058, file_block_us 1.15
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
