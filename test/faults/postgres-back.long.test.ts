@@ -43,7 +43,7 @@ const redeemOnce = (url: string, code: string, user: string) =>
 /** What /readyz says of the journal. */
 async function journalCheck(): Promise<string> {
   const { body } = await sendOnce(`${stage.url}/readyz`);
-  return body.checks.journal.detail;
+  return body.data.checks.journal.detail;
 }
 
 /** The first answer for which an engine is not away. */
