@@ -217,8 +217,8 @@ describe('QueueUpkeep', () => {
       await run();
       return tries > before;
     });
+    await until('it is reported', () => repairs.includes('codes: jobs brought forward'));
     await until('it is done', async () => (await stateOf('codes')).delayed === 0);
-    expect(repairs).toContain('codes: jobs brought forward');
   });
 
   it('resumes a queue that was paused', async () => {
