@@ -17,12 +17,13 @@ type FileCall = { req: Request; res: Response; begin(status: number, fields: rea
 
 /**
  * A file that does not change while the process runs, kept in memory as it is and compressed.
- * @property zipped null until a client accepts gzip: few files are ever asked for, and the start does not wait for them
+ * @property zipped null until a client accepts gzip: few files are ever asked for, and the start does not wait for
+ *   them; `never` = sent as it is, because a file for each request would cost more to compress than to send
  * @property brotli of a file that was compressed by the build; null = there is none
  */
 export type StaticFile = {
   body: Buffer;
-  zipped: Buffer | Promise<Buffer> | null;
+  zipped: Buffer | Promise<Buffer> | null | 'never';
   brotli: Buffer | null;
   etag: string;
   fields: readonly string[];
@@ -110,7 +111,7 @@ export async function sendFile(call: FileCall, file: StaticFile, status = 200): 
 async function encoded(req: Request, file: StaticFile): Promise<[Buffer, string[]]> {
   const { body, brotli } = file;
   if (brotli && accepts(req, 'br')) return [brotli, ['Content-Encoding', 'br']];
-  if (!accepts(req, 'gzip')) return [body, []];
+  if (file.zipped === 'never' || !accepts(req, 'gzip')) return [body, []];
   file.zipped ??= zip(body, { level: 9 });
   return [await file.zipped, ['Content-Encoding', 'gzip']];
 }

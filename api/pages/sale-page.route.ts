@@ -29,8 +29,10 @@ const contract = {
 
 /** Rendered pages of one process: a page of 20 KB with its compressed form, for each state and language. */
 const PAGES_KEPT = 500;
-/** Kept apart, so that requests for sales that do not exist evict no page of a sale. */
+/** Pages without a sale, one for each language and state. */
 const OTHERS_KEPT = 50;
+/** Stands for the id in them. No id and no text has it. */
+const ANY_ID = '\ue000';
 const FOR_A_SECOND = 'public, max-age=1';
 
 export type SalePageDeps = {
@@ -61,16 +63,24 @@ export function salePageRoute(deps: SalePageDeps): Route {
     const asked = typeof req.query.lang === 'string' ? [req.query.lang] : [];
     const accepted = acceptedLanguages(String(req.headers['accept-language'] ?? ''));
     const language = languageOf([...asked, ...accepted], languages);
-    const key = `${product}|${language}|${found ? found.version : String(found)}`;
-    const kept = found ? pages : others;
+    const [kept, id] = found ? [pages, product] : [others, product && ANY_ID];
+    const key = `${id}|${language}|${found ? found.version : String(found)}`;
     let page = kept.get(key);
     if (!page) {
-      const html = saleHtml(deps.template, { product, found, languages, language, pushKey: deps.pushKey });
+      const html = saleHtml(deps.template, { product: id, found, languages, language, pushKey: deps.pushKey });
       page = fileOf(html, found, deps);
       kept.set(key, page);
     }
-    return sendFile(call, page, found === null ? 404 : 200);
+    return found ? sendFile(call, page) : sendFile(call, withId(page, product), found === null ? 404 : 200);
   });
+}
+
+/**
+ * Puts the id into a page without a sale. It is not compressed: anybody can ask for any number of ids. The ETag stays,
+ * because each id has its own URL.
+ */
+function withId(page: StaticFile, id: string): StaticFile {
+  return { ...page, body: Buffer.from(page.body.toString().replaceAll(ANY_ID, id)), zipped: 'never' };
 }
 
 /** Returns null if there is no such sale, undefined if it cannot be read now: then the page itself retries. */

@@ -50,6 +50,17 @@ test('the files of a page are cached for a year, in the smallest form that the b
   }
 });
 
+test('the page of a sale that does not exist is sent without compressing it, with the id that was asked for', async () => {
+  for (const id of ['no-such-sale', 'nor-this']) {
+    const page = await getRaw(`${service.url}/sale/${id}`, { 'accept-encoding': 'gzip, br' });
+    expect([page.status, page.headers['content-encoding']]).toEqual([404, undefined]);
+    expect(String(page.body)).toContain(`<h1 id="name" dir="auto">${id}</h1>`);
+    expect(String(page.body)).not.toContain('\ue000');
+  }
+  const invalid = await getRaw(`${service.url}/sale/${encodeURIComponent('no id')}`);
+  expect(String(invalid.body)).not.toMatch(/no id|\ue000/);
+});
+
 describe('a cache in front of the API', () => {
   itBehindNginx('shows a page that tries again while no API answers, and no page to callers of data', async () => {
     const { url } = await startNginx({ read: `http://127.0.0.1:${await freePort()}` });
