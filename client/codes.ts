@@ -48,6 +48,7 @@ export const CODES: ReadonlySet<string> = new Set([
   'campaign_conflict',
   'signature_invalid',
   'webhook_invalid',
+  'payment_event_not_found',
   'payment_provider_not_found',
   'push_not_available',
   'extension_not_allowed',

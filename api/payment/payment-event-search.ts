@@ -38,6 +38,8 @@ export type FoundPaymentEvent = {
   received_at: Date;
   /** When the provider reported a complete refund of this payment; null = it has not. */
   refunded_at: Date | null;
+  /** When an operator marked that it needs no action; null = none has. */
+  settled_at: Date | null;
   reservation_id: string | null;
   product_id: string | null;
   campaign_name: string | null;
@@ -56,6 +58,7 @@ type Event = Pick<
   | 'payment_ref'
   | 'currency'
   | 'received_at'
+  | 'settled_at'
   | 'reservation_id'
 > & { micros: string; amount: string | null; named_order: string | null };
 type Details = Pick<FoundPaymentEvent, 'product_id' | 'campaign_name' | 'user_id' | 'order_id' | 'status'>;
@@ -88,7 +91,7 @@ export class PaymentEventSearch {
          summary as (select count(*)::int as scanned from scanned),
          matching as (select *, true as is_match from scanned where ${matches.join(' and ')} order by ${ORDER} limit ${bind(limit + 1)}),
          oldest as (select *, false as is_match from scanned order by received_at, provider, event_id, reservation_id limit 1)
-       select provider, event_id, kind, outcome, partial, payment_ref, amount::text as amount, currency, received_at, reservation_id,
+       select provider, event_id, kind, outcome, partial, payment_ref, amount::text as amount, currency, received_at, settled_at, reservation_id,
          named ->> 'order_id' as named_order, is_match, scanned,
          (extract(epoch from received_at) * 1000000)::bigint::text as micros
        from (select * from matching union all select * from oldest) e, summary order by is_match desc, ${ORDER}`,
@@ -112,6 +115,7 @@ export class PaymentEventSearch {
       ...{ provider: event.provider, event_id: event.event_id, kind: event.kind, outcome: event.outcome },
       ...{ partial: event.partial, payment_ref: event.payment_ref, received_at: event.received_at },
       reservation_id: event.reservation_id,
+      settled_at: event.settled_at,
       refunded_at: refunds.get(`${event.provider} ${event.payment_ref}`) ?? null,
     }));
   }

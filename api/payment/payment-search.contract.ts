@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { NEEDS_ACTION, PAYMENT_OUTCOMES, type PaymentOutcome } from '../../shared/payments/payment-event.js';
 import { externalId, isoTime, note, reservationId, storable } from '../http/fields.js';
-import type { RouteContract } from '../http/route.js';
+import { BODY_REFUSALS, type RouteContract } from '../http/route.js';
 
 const OUTCOMES = Object.keys(PAYMENT_OUTCOMES) as [PaymentOutcome, ...PaymentOutcome[]];
 
@@ -17,7 +17,7 @@ export const paymentEventsQuery = z.object({
     .default('false')
     .describe(
       `true: only the outcomes ${NEEDS_ACTION.map((name) => `\`${name}\``).join(', ')}, each payment once, and without ` +
-        'those that were refunded since or are about no money',
+        'those that were refunded since, that an operator has settled, or that are about no money',
     ),
   outcome: z.enum(OUTCOMES).optional(),
   provider: z
@@ -55,6 +55,7 @@ const paymentEventData = z
     currency: z.string().nullable(),
     received_at: time,
     refunded_at: time.nullable().describe('when the provider reported that this payment was returned as a whole'),
+    settled_at: time.nullable().describe('when an operator marked that it needs no action'),
     reservation_id: z.uuid().nullable().describe('null = the event names none that exists'),
     product_id: z.string().nullable(),
     campaign_name: z.string().nullable(),
@@ -84,4 +85,32 @@ export const paymentEventsContract = {
   },
   errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
+
+export const settleBody = z.strictObject({
+  provider: z.string().min(1, 'must not be empty').max(MAX_CURSOR),
+  event_id: storable.min(1, 'must not be empty').max(MAX_CURSOR),
+  reason: note.optional().describe('for the audit log'),
+});
+
+export const settleContract = {
+  method: 'post',
+  operationId: 'settlePaymentEvent',
+  path: '/admin/payment-events/settle',
+  summary: 'Mark that a payment needs no further action',
+  description:
+    'For what is settled outside of this service: an accepted amount, a payment that the shop has returned itself. The event, ' +
+    'and others that say the same of its payment, leave the list of `needs_action`. Nothing is paid, returned or released. Idempotent.',
+  tag: 'admin',
+  caller: 'admin',
+  body: settleBody,
+  bodyExample: { provider: 'stripe', event_id: 'evt_1', reason: 'the customer paid the rest in cash' },
+  answers: {
+    200: {
+      description: 'It is settled.',
+      data: z.object({ provider: z.string(), event_id: z.string(), settled_at: time }),
+    },
+  },
+  errors: ['unauthorized', 'forbidden', 'payment_event_not_found', 'temporarily_unavailable', ...BODY_REFUSALS],
+} satisfies RouteContract;
+
 export type PaymentEventData = z.input<typeof paymentEventData>;

@@ -98,11 +98,12 @@ function parsed(text: string): unknown {
 const textOf = ({ micros, provider, eventId, reservation }: PaymentEventCursor): string =>
   Buffer.from(JSON.stringify([micros, provider, eventId, reservation])).toString('base64url');
 
-function view({ received_at, refunded_at, outcome, ...event }: FoundPaymentEvent): PaymentEventData {
+function view({ received_at, refunded_at, settled_at, outcome, ...event }: FoundPaymentEvent): PaymentEventData {
   return {
     ...event,
     outcome: outcome as PaymentOutcome,
     received_at: received_at.toISOString(),
     refunded_at: refunded_at?.toISOString() ?? null,
+    settled_at: settled_at?.toISOString() ?? null,
   };
 }

@@ -18,6 +18,7 @@ import type { Route } from '../http/route.js';
 import { paymentRoutes } from './payment.route.js';
 import { PaymentEventSearch } from './payment-event-search.js';
 import { type PaymentSearchDeps, paymentSearchRoute } from './payment-search.route.js';
+import { paymentSettlementRoute } from './payment-settlement.route.js';
 import { paymentWebhookRoute } from './payment-webhook.route.js';
 import { midtransProvider } from './providers/midtrans.js';
 import type { PaymentProvider } from './providers/provider.js';
@@ -67,6 +68,7 @@ export function paymentModule(
       campaign: campaignIn(database),
       apiKeys,
     }),
+    paymentSettlementRoute({ table, apiKeys, log }),
     paymentWebhookRoute({ providers: providersOf(config.payments, () => clock.nowMs()), events, wrong, metrics, log }),
   ];
 }

@@ -327,6 +327,7 @@ export const REDEMPTIONS = `
     named jsonb,
     may_be_unpaid boolean not null default false,
     received_at timestamptz not null default now(),
+    settled_at timestamptz,
     check ((reservation_id is null) = (named is not null))
   );
   comment on table payment_events is 'what payment providers have reported; a row for each reservation of an event';
@@ -335,6 +336,7 @@ export const REDEMPTIONS = `
   comment on column payment_events.amount is 'in minor units; null = the provider does not say';
   comment on column payment_events.named is 'how an event names a reservation that does not exist';
   comment on column payment_events.may_be_unpaid is 'whether a refund may also be the end of an attempt that was never paid';
+  comment on column payment_events.settled_at is 'when an operator marked that it needs no action; null = none has';
   create unique index payment_events_once on payment_events
     (provider, event_id, coalesce(reservation_id, '00000000-0000-0000-0000-000000000000'));
   create index payment_events_by_outcome on payment_events (outcome, received_at);

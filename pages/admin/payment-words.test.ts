@@ -10,6 +10,7 @@ const event = (more: Partial<PaymentEvent>): PaymentEvent => ({
     currency: null,
     received_at: '2026-11-23T01:00:00.000Z',
     refunded_at: null,
+    settled_at: null,
     reservation_id: null,
   },
   ...{ product_id: null, campaign_name: null, user_id: null, order_id: null, status: null },
@@ -33,6 +34,12 @@ test('a late payment has to be refunded until the provider reports that it was',
     const { tone } = paymentWords({ ...returned, outcome });
     expect([outcome, tone]).toEqual([outcome, outcome === 'refunded_before' ? 'warn' : 'off']);
   }
+});
+
+test('what an operator has settled is no warning, and says so', () => {
+  const settled_at = '2026-11-23T02:00:00.000Z';
+  for (const outcome of NEEDS_ACTION) expect(paymentWords(event({ outcome, settled_at })).tone).toBe('off');
+  expect(paymentWords(event({ outcome: 'late', settled_at })).text).toBe('Paid too late, and settled by an operator');
 });
 
 test('a partial refund is not called a payment, and an outcome of a later version is shown as it is', () => {

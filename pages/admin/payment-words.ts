@@ -11,6 +11,8 @@ export type PaymentEvent = {
   currency: string | null;
   received_at: string;
   refunded_at: string | null;
+  /** When an operator marked that it needs no action. */
+  settled_at: string | null;
   reservation_id: string | null;
   product_id: string | null;
   campaign_name: string | null;
@@ -50,16 +52,21 @@ const RETURNED: Record<string, string> = {
 };
 const OPEN = ['late', 'duplicate', 'refunded_before', 'mismatch', 'partial', 'unknown'];
 
-/** What an event means for support. A payment that was returned since needs nothing more. */
-export function paymentWords({ kind, outcome, refunded_at }: PaymentEvent): Words {
+/** What an event means for support. A payment that was returned since or settled by an operator needs nothing more. */
+export function paymentWords(event: PaymentEvent): Words {
+  const { kind, outcome, refunded_at, settled_at } = event;
   if (!OPEN.includes(outcome))
     return { text: OUTCOMES[outcome] ?? outcome, tone: kind === 'succeeded' ? 'good' : 'off' };
   const returned = refunded_at === null ? undefined : RETURNED[outcome];
   if (returned !== undefined) return { text: returned, tone: 'off' };
-  if (outcome === 'partial' && kind === 'refunded')
-    return { text: 'A part was refunded: decide in the shop', tone: 'warn' };
-  if (outcome === 'unknown' && kind !== 'succeeded') return { text: 'No such reservation', tone: 'off' };
-  return { text: String(OUTCOMES[outcome]), tone: 'warn' };
+  if (settled_at !== null) return { text: `${openText(event).split(':')[0]}, and settled by an operator`, tone: 'off' };
+  return { text: openText(event), tone: outcome === 'unknown' && kind !== 'succeeded' ? 'off' : 'warn' };
+}
+
+function openText({ kind, outcome }: PaymentEvent): string {
+  if (outcome === 'partial' && kind === 'refunded') return 'A part was refunded: decide in the shop';
+  if (outcome === 'unknown' && kind !== 'succeeded') return 'No such reservation';
+  return String(OUTCOMES[outcome]);
 }
 
 /** Which field of the search a typed text is. */

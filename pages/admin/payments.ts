@@ -1,4 +1,5 @@
-import { answer, Refused } from './calls.js';
+import { act } from './act.js';
+import { answer, call, Refused } from './calls.js';
 import { button, card, el, tableHead } from './elements.js';
 import { Form, field, textOf } from './fields.js';
 import { moneyText } from './history-words.js';
@@ -36,7 +37,7 @@ export function paymentsView(given: URLSearchParams): View {
       const { data, next_cursor } = await answer<{ data: PaymentEvent[]; next_cursor: string | null }>(
         `/admin/payment-events?${query}`,
       );
-      const rows = data.map(rowOf);
+      const rows = data.map((event) => rowOf(event, () => load(null)));
       if (cursor === null) body.replaceChildren(...rows);
       else body.append(...rows);
       next = next_cursor;
@@ -118,7 +119,7 @@ function emptyText(given: URLSearchParams, isMore: boolean): string {
   return 'No provider has reported such a payment. Payments that the shop itself confirms are on the page of their user.';
 }
 
-function rowOf(event: PaymentEvent): HTMLElement {
+function rowOf(event: PaymentEvent, changed: () => Promise<void>): HTMLElement {
   const { payment_ref, provider, amount, currency, status } = event;
   const { user_id, product_id, campaign_name, order_id, reservation_id } = event;
   const cell = (label: string, ...content: (Node | string)[]) =>
@@ -130,7 +131,12 @@ function rowOf(event: PaymentEvent): HTMLElement {
     'tr',
     { role: 'row' },
     el('th', { scope: 'row', role: 'rowheader' }, payment_ref ?? '–', el('span', { class: 'id' }, from)),
-    cell('What happened', el('span', { class: 'badge', 'data-tone': tone }, text), el('span', { class: 'id' }, state)),
+    cell(
+      'What happened',
+      el('span', { class: 'badge', 'data-tone': tone }, text),
+      el('span', { class: 'id' }, state),
+      ...(tone === 'warn' ? [settleButton(event, changed)] : []),
+    ),
     cell('User', user_id === null ? '–' : el('a', { href: `#/people/${encodeURIComponent(user_id)}` }, user_id)),
     cell(
       'Campaign',
@@ -145,5 +151,17 @@ function rowOf(event: PaymentEvent): HTMLElement {
         : el('a', { href: `#/find?q=${reservation_id}&in=reservation_id` }, order_id ?? reservation_id),
     ),
     cell('When', el('time', { datetime: event.received_at }, time(event.received_at))),
+  );
+}
+
+function settleButton({ provider, event_id }: PaymentEvent, changed: () => Promise<void>): HTMLElement {
+  return button('Settle', () =>
+    act(
+      'Does this payment need no further action?',
+      'It leaves the list of those that need one. Nothing is paid, returned or released by this. It cannot be undone.',
+      'Settle',
+      (reason) => call('POST', '/admin/payment-events/settle', { ...reason, provider, event_id }),
+      changed,
+    ),
   );
 }

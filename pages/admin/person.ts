@@ -1,7 +1,7 @@
+import { act } from './act.js';
 import { call, Refused } from './calls.js';
-import { ask } from './dialog.js';
-import { button, card, el, say } from './elements.js';
-import { type Field, Form, field, numberOf, textOf } from './fields.js';
+import { button, card, el } from './elements.js';
+import { type Field, field } from './fields.js';
 import { badge } from './find.js';
 import { type Moment, momentText, type Place, placeText, type Redemption, unitsText } from './redemption-words.js';
 import { rightsCard } from './rights-card.js';
@@ -194,29 +194,6 @@ function keepField({ qty }: Redemption): Field | null {
     label: 'Units to keep',
     hint: `Of ${count(qty)}. 0 gives back all of them.`,
     attributes: { inputmode: 'numeric', value: '0' },
-  });
-}
-
-/** Asks for a reason and confirmation, acts, and reads the user again. */
-function act(
-  title: string,
-  consequence: string,
-  yes: string,
-  send: (body: { reason?: string; keep?: number | string }) => Promise<unknown>,
-  changed: () => Promise<void>,
-  keep: Field | null = null,
-): void {
-  ask(title, (close) => {
-    const reason = field({ pointer: '#/reason', label: 'Reason', hint: 'Optional; for the audit log.' });
-    const fields = keep ? [keep, reason] : [reason];
-    return new Form(fields, [el('p', {}, consequence), ...fields.map(({ root }) => root)], yes, async () => {
-      const given = textOf(reason) ? { reason: textOf(reason) } : {};
-      // The service rejects an empty field, which could mean all units or none.
-      await send(keep ? { ...given, keep: numberOf(keep) ?? '' } : given);
-      close();
-      say('Done.');
-      await changed();
-    });
   });
 }
 

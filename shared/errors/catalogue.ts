@@ -180,6 +180,11 @@ export const ERRORS = {
     title: 'The webhook is malformed',
     remedy: 'Send the body that docs/payments.md describes.',
   },
+  payment_event_not_found: {
+    status: 404,
+    title: 'There is no such payment event',
+    remedy: 'List the payment events.',
+  },
   payment_provider_not_found: {
     status: 404,
     title: 'There is no such payment provider, or it has no secret',

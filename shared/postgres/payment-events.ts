@@ -39,11 +39,12 @@ export type UnknownPayment = Omit<PaymentEventRow, 'reservation' | 'outcome'> & 
 export type ReservationPayments = { status: string; first: string | null; further: readonly string[] };
 
 /**
- * The SQL condition that an event needs no action, whatever its outcome: no money came, it was returned since, or an
- * earlier event says the same of the payment. @param e alias of its row in `payment_events`
+ * The SQL condition that an event needs no action, whatever its outcome: an operator has settled it, no money came, it
+ * was returned since, or an earlier event says the same of the payment. @param e alias of its row in `payment_events`
  */
 export const isSettled = (e: string) => `(
-  (${e}.outcome = 'unknown' and ${e}.kind <> 'succeeded')
+  ${e}.settled_at is not null
+  or (${e}.outcome = 'unknown' and ${e}.kind <> 'succeeded')
   or (${e}.outcome <> 'refunded_before' and exists (select 1 from payment_events r
     where r.provider = ${e}.provider and r.payment_ref = ${e}.payment_ref and r.kind = 'refunded'
       and (not r.partial or (${e}.kind = 'succeeded' and ${e}.outcome = 'partial'))))
@@ -171,6 +172,27 @@ export class PaymentEventsTable {
     return rows.map(unknownOf);
   }
 
+  /**
+   * Marks an event as settled by an operator, with the others that say the same of its payment.
+   * @returns `events`: a row for each reservation of the event, empty = there is no such event; `isNew`: false = it was
+   *   settled before
+   */
+  async settle(client: Queryable, provider: string, eventId: string) {
+    const { rowCount } = await client.query(
+      `update payment_events e set settled_at = now() from payment_events n
+       where n.provider = $1 and n.event_id = $2 and e.provider = n.provider and e.settled_at is null
+         and (e.event_id = n.event_id
+           or (e.payment_ref = n.payment_ref and e.kind = n.kind and e.outcome = n.outcome))`,
+      [provider, eventId],
+    );
+    const { rows: events } = await client.query<SettledPayment>(
+      `select reservation_id as reservation, payment_ref as "paymentRef", outcome, settled_at as "settledAt"
+       from payment_events where provider = $1 and event_id = $2`,
+      [provider, eventId],
+    );
+    return { events, isNew: rowCount !== 0 };
+  }
+
   /** Whether a payment of a reservation was refunded completely, perhaps by a refund that named no reservation. */
   async isRefunded(provider: string, reservation: string, paymentRef: string): Promise<boolean> {
     const { rowCount } = await this.database.query(
@@ -244,6 +266,7 @@ export class PaymentEventsTable {
   }
 }
 
+type SettledPayment = { reservation: string | null; paymentRef: string | null; outcome: string; settledAt: Date };
 type Unknown = {
   provider: string;
   event_id: string;

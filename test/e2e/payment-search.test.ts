@@ -128,6 +128,35 @@ describe('the search for payments', () => {
     expect(await listed(before)).toEqual(['refunded_before']);
   });
 
+  test('leaves out what an operator has settled, with the other events of the payment, and the audit log says why', async () => {
+    const { product, ended, refs } = await sell();
+    const events = (await find({ payment_ref: refs.late })).data;
+    await stripe.send(stripe.event('payment_intent.succeeded', stripe.intent({ reservation_id: ended.id }, refs.late)));
+    const open = () => outcomesOf({ product_id: product, needs_action: 'true' });
+    expect(await open()).toEqual(['late', 'duplicate']);
+    const settle = (event_id: string) =>
+      operator.call('POST', '/admin/payment-events/settle', {
+        provider: 'stripe',
+        event_id,
+        reason: 'paid back by hand',
+      });
+    const [first, again] = [await settle(events[0].event_id), await settle(events[0].event_id)];
+    expect([first.status, again.status, again.data]).toEqual([200, 200, first.data]);
+    expect(await open()).toEqual(['duplicate']);
+    const both = (await find({ payment_ref: refs.late })).data;
+    expect(both.map(({ settled_at }: Row) => settled_at)).toEqual(Array(2).fill(first.data.settled_at));
+    const { data } = await operator.call('GET', `/admin/audit?reservation_id=${ended.id}`);
+    expect(data.filter(({ action }: Row) => action === 'payment.settle')).toMatchObject([
+      {
+        actor: 'tester',
+        campaign: { product_id: product },
+        before: { outcome: 'late' },
+        after: { reason: 'paid back by hand' },
+      },
+    ]);
+    expectProblem(await settle('evt_unknown'), 404, 'payment_event_not_found');
+  });
+
   test('keeps what needs an action until it is settled, however old, and nothing else', async () => {
     const { refs } = await sell();
     const [lost, nameless] = [ref(), ref()];
@@ -152,9 +181,10 @@ describe('the search for payments', () => {
     await age(91);
     await prune();
     expect(await kept()).toEqual([refs.second, refs.late, lost].sort());
-    for (const one of [refs.second, refs.late, lost])
-      await stripe.send(stripe.event('charge.refunded', stripe.charge({}, one)));
+    for (const one of [refs.second, lost]) await stripe.send(stripe.event('charge.refunded', stripe.charge({}, one)));
     await sendSigned(service.url, 'payment.refunded', { payment_ref: lost });
+    const { event_id } = await firstOf({ payment_ref: refs.late });
+    await operator.call('POST', '/admin/payment-events/settle', { provider: 'stripe', event_id });
     await age(91);
     await prune();
     expect(await kept()).toEqual([]);
@@ -227,6 +257,20 @@ inBrowser('the page of payments', () => {
     await page.getByLabel('Show').selectOption('Paid too late: refund it');
     await page.getByRole('button', { name: 'Show', exact: true }).click();
     await page.getByText('No provider has reported such a payment.').waitFor({ timeout: LIMIT_MS });
+    expect(faults).toEqual([]);
+  });
+
+  test('marks a payment as settled, with a reason, and then shows it so', async () => {
+    const { product, refs } = await sell();
+    const { page, faults } = await openLoggedIn(`#/payments?product_id=${product}`);
+    const row = page.getByRole('row', { name: new RegExp(refs.late) });
+    await row.getByRole('button', { name: 'Settle' }).click({ timeout: LIMIT_MS });
+    await page.getByLabel('Reason').fill('paid back by hand');
+    await page.getByRole('dialog').getByRole('button', { name: 'Settle' }).click();
+    await row.waitFor({ state: 'detached', timeout: LIMIT_MS });
+    await page.goto(`${service.url}/admin#/payments?product_id=${product}&outcome=late`);
+    await row.getByText('Paid too late, and settled by an operator').waitFor({ timeout: LIMIT_MS });
+    expect(await row.getByRole('button').count()).toBe(0);
     expect(faults).toEqual([]);
   });
 

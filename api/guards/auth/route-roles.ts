@@ -21,6 +21,7 @@ const ROLE_OF_OPERATION: Readonly<Record<string, Role>> = {
   getLine: 'support',
   listDuplicatePayments: 'support',
   listPaymentEvents: 'support',
+  settlePaymentEvent: 'support',
   findRedemptions: 'support',
   listRedemptions: 'support',
   getUserTimeline: 'support',
