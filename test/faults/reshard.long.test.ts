@@ -239,7 +239,7 @@ it('a restore of a backup with another number of shards says which one the proce
   const manifest = await stage.query<{ shards: number }>('select shards from installation');
   expect(manifest).toEqual([{ shards: 16 }]);
   for (const process of [...stage.workers, ...stage.apis]) await process.stop();
-  expect(await reshard(['--to', '32'])).toBe(0);
+  await untilResharded(['--to', '32']);
   await stage.startWorker({ ...stage.env, SHARDS: '32' });
   await until('the worker serves 32 shards', async () => {
     const [row] = await stage.query<{ n: number }>(
