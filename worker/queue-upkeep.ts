@@ -1,5 +1,6 @@
 import type { SweepName } from '../shared/contracts/jobs.js';
 import { settledWithin } from '../shared/observability/settled-within.js';
+import { runEvery } from '../shared/observability/shared-interval.js';
 import { QueueUpkeep } from '../shared/queues/queue-upkeep.js';
 import type { Core } from './core.js';
 import { SWEEP_RETRY_MAX_MS, type Sweeps } from './sweeps/sweeps.js';
@@ -28,7 +29,7 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
   const { shards, queues, metrics, log, life } = core;
   let [fullUntil, stopped] = [Number.NEGATIVE_INFINITY, false];
   let turn = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let end = () => {};
   let running: Promise<void> | null = null;
   const upkeep = new QueueUpkeep(
     queues,
@@ -68,11 +69,11 @@ export function addQueueUpkeep(core: Core, { sweeps, onFailed }: UpkeepDeps): ()
       tick();
       // Repairs at once the differences that a crash may have left.
       running?.then(() => queues.bringForward('reconcile')).catch((error: unknown) => onFailed('sweeps', error));
-      timer = setInterval(tick, EVERY_MS);
+      end = runEvery(EVERY_MS, tick);
     },
     async quiet() {
       stopped = true;
-      clearInterval(timer);
+      end();
       // It may wait for a Redis that is away.
       await settledWithin(running, STOP_LIMIT_MS);
     },

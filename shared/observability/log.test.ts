@@ -1,6 +1,12 @@
+import { EventEmitter } from 'node:events';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { expect, test } from '@jest/globals';
-import { createLog, prettyOutput } from './log.js';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import pino from 'pino';
+import { until } from '../../test/harness/until.js';
+import { createLog, flushed, prettyOutput } from './log.js';
 
 function logInto(level: string) {
   const lines: string[] = [];
@@ -32,4 +38,42 @@ test('a pretty line has the level in words, the process, the text and the fields
   expect(text).toMatch(/WARN.*worker: the line stands/);
   expect(text).toMatch(/campaign.*"sneakers"/);
   expect(text).not.toContain(`(${process.pid}`);
+});
+
+describe('the log of a process', () => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('writes a line soon, although no other follows', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'doorbuster-log-')), 'log');
+    writeFileSync(file, '');
+    const log = flushed(pino.destination({ dest: file, sync: false, minLength: 16_000, contentMode: 'buffer' }));
+    log.write('one\n');
+    await until('the line is in the file', () => readFileSync(file, 'utf8') === 'one\n');
+    log.write('two\n');
+    await until('so is the next', () => readFileSync(file, 'utf8') === 'one\ntwo\n');
+  });
+
+  test('flushes what came during a write of the disk, and nothing while it is idle', () => {
+    jest.useFakeTimers();
+    const output = Object.assign(new EventEmitter(), { write: jest.fn(), flush: jest.fn(), flushSync: jest.fn() });
+    const log = flushed(output as never);
+    const written = (bytes: number) => {
+      output.emit('write', bytes);
+      output.emit('drain');
+    };
+    log.write('one');
+    jest.advanceTimersByTime(250);
+    log.write('two');
+    // The disk still writes the first line, so this flush does nothing.
+    jest.advanceTimersByTime(250);
+    expect(output.flush).toHaveBeenCalledTimes(2);
+    written(3);
+    jest.advanceTimersByTime(250);
+    expect(output.flush).toHaveBeenCalledTimes(3);
+    written(3);
+    jest.advanceTimersByTime(10_000);
+    expect(output.flush).toHaveBeenCalledTimes(3);
+  });
 });

@@ -1,5 +1,6 @@
 import type { Part } from './lifecycle.js';
 import type { Metrics } from './metrics.js';
+import { runEvery } from './shared-interval.js';
 
 const EVERY_MS = 5_000;
 
@@ -12,20 +13,20 @@ type Board = {
  * Posts the metrics of a process to Redis, where every process can read them, and removes them when the process stops.
  */
 export function postMetrics(process: string, metrics: Metrics, store: Board, nowMs: () => number): Part {
-  let timer: NodeJS.Timeout | undefined;
+  let end = () => {};
   return {
     start() {
-      timer = setInterval(() => {
+      end = runEvery(EVERY_MS, () => {
         metrics
           .snapshot()
           .then((snapshot) => store.post(process, snapshot, nowMs()))
           .catch(() => {
             // Redis is away. The next post contains everything.
           });
-      }, EVERY_MS);
+      });
     },
     async stop() {
-      clearInterval(timer);
+      end();
       await store.remove(process).catch(() => {});
     },
   };

@@ -1,8 +1,9 @@
 import type { Prepared } from './pool.js';
 
 /**
- * A statement that each connection parses and plans once instead of at every call. Only for statements of the hot path,
- * because each connection keeps the plan of every name. Behind a pooler, the name is left out (pool.ts).
+ * A statement that each connection parses and plans once instead of at every call. Only for statements of the hot path
+ * and of each half second, because each connection keeps the plan of every name. Behind a pooler, the name is left out
+ * (pool.ts).
  * @param name unique to the text
  */
 export function prepared(name: string, text: string, values: unknown[]): Prepared {

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import slotOf from 'cluster-key-slot';
 import { Redis, type RedisOptions } from 'ioredis';
 import { shardPrefix } from '../domain/shards.js';
+import { runEvery } from '../observability/shared-interval.js';
 import { ClusterNodes, clusterConnector } from './cluster-connector.js';
 import {
   addressOptions,
@@ -67,7 +68,7 @@ export class RedisConnections {
   readonly #made = new Set<Made>();
   readonly #address: RedisOptions;
   readonly #sentinels: SentinelWatch | null;
-  readonly #pings: NodeJS.Timeout;
+  readonly #endPings: () => void;
   #leftAt = Number.NEGATIVE_INFINITY;
   /** Time of the last request to leave. Connections that were started later stay. */
   #leaveBefore = Number.NEGATIVE_INFINITY;
@@ -92,7 +93,7 @@ export class RedisConnections {
             this.#leaveUnlessAt(address, decided),
           )
         : null;
-    this.#pings = setInterval(() => this.#pingSubscriptions(), PING_SUBSCRIPTIONS_EVERY_MS).unref();
+    this.#endPings = runEvery(PING_SUBSCRIPTIONS_EVERY_MS, () => this.#pingSubscriptions());
   }
 
   /**
@@ -164,7 +165,7 @@ export class RedisConnections {
   /** Closes all connections for good. */
   close(): void {
     this.#closed = true;
-    clearInterval(this.#pings);
+    this.#endPings();
     if (this.#leaveLater) clearTimeout(this.#leaveLater);
     this.#sentinels?.stop();
     for (const { redis } of this.#made) redis.disconnect();

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
+import { runEvery } from '../observability/shared-interval.js';
 import { Deadline, type Watched } from './deadline.js';
 import { decodeEpoch, type Epoch } from './epoch.js';
 import { decodeInstallation, type Installation } from './installation.js';
@@ -47,15 +48,14 @@ export class RedisGate {
   #generation: number | null = null;
   #lastReason = '';
   #checking: Promise<void> | null = null;
-  #verifying: NodeJS.Timeout;
+  readonly #endVerifying: () => void;
   readonly #deadline: Deadline;
 
   constructor(readonly deps: GateDeps) {
     this.#deadline = new Deadline(deps.callLimitMs, () => this.distrust('Redis does not reply in time'));
     deps.redis.on('ready', () => this.#check());
     deps.redis.on('close', () => this.#shut('the connection to Redis is lost'));
-    this.#verifying = setInterval(() => this.#verify(), VERIFY_EVERY_MS);
-    this.#verifying.unref();
+    this.#endVerifying = runEvery(VERIFY_EVERY_MS, () => this.#verify());
   }
 
   get isOpen(): boolean {
@@ -119,7 +119,7 @@ export class RedisGate {
 
   stop(): void {
     this.#stopped = true;
-    clearInterval(this.#verifying);
+    this.#endVerifying();
   }
 
   #unavailable(): EngineUnavailable {

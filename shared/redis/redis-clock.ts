@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { runEvery } from '../observability/shared-interval.js';
 
 const SAMPLE_EVERY_MS = 1_000;
 
@@ -12,7 +13,7 @@ export class RedisClock {
   #leadMs = 0;
   /** When the sample that Redis has not answered began, by the monotonic clock; null = there is none. */
   #askedAtMs: number | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  #end: (() => void) | null = null;
 
   constructor(readonly redis: Redis) {}
 
@@ -23,12 +24,11 @@ export class RedisClock {
       });
     };
     sample();
-    this.#timer = setInterval(sample, SAMPLE_EVERY_MS);
-    this.#timer.unref();
+    this.#end = runEvery(SAMPLE_EVERY_MS, sample);
   }
 
   stop(): void {
-    if (this.#timer) clearInterval(this.#timer);
+    this.#end?.();
   }
 
   async sample(): Promise<void> {

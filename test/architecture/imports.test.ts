@@ -14,8 +14,9 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/errors': ['shared/domain'],
   // REDIS_URL is read by the same function as everywhere.
   'shared/config': ['shared/domain', 'shared/redis/redis-target'],
-  // The platform: connections, scripts, journal. The campaigns and their records are in shared/sale.
-  'shared/redis': BASIS,
+  // The platform: connections, scripts, journal. The campaigns and their records are in shared/sale. Its timers wake the
+  // process together with those of other parts.
+  'shared/redis': [...BASIS, 'shared/observability/shared-interval'],
   'shared/sale': [...BASIS, 'shared/redis'],
   'shared/postgres': BASIS,
   // Journal entries as rows and events.
