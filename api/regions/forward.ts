@@ -7,6 +7,7 @@ import { addressOf } from '../guards/caller/address.js';
 import { readJson } from '../http/json-body.js';
 import { sendText } from '../http/respond.js';
 import type { Route } from '../http/route.js';
+import type { Acknowledged } from './acknowledged.js';
 import type { Owner, Owners } from './owners.js';
 import { ARRIVAL_PATH, CLIENT_HEADER, EPOCH_HEADER } from './region.contract.js';
 import { type LinkResponse, type RegionLink, RegionUnreachable } from './region-link.js';
@@ -19,6 +20,7 @@ export type ForwardDeps = {
   tickets: Tickets;
   /** Whether Redis has a campaign for a product, which the directory may not have yet. */
   isHere: (product: string) => Promise<boolean>;
+  acknowledged: Pick<Acknowledged, 'record'>;
   metrics: Metrics;
   log: Log;
 };
@@ -87,7 +89,7 @@ export function requireOwn(regions: Regions): void {
  *   returns the decision
  */
 async function forward(region: string, req: Request, res: Response, deps: ForwardDeps): Promise<void> {
-  const { regions, metrics, log } = deps;
+  const { regions, acknowledged, metrics, log } = deps;
   const link = regions.linkTo(region);
   if (!link) throw unreachable(`region ${region} cannot be reached`, req, deps, region);
   let response: LinkResponse;
@@ -104,6 +106,7 @@ async function forward(region: string, req: Request, res: Response, deps: Forwar
   log.info({ request_id: req.requestId, region, status: response.status, tries: response.tries }, 'forwarded');
   req.logged = true;
   send(req, res, response);
+  acknowledged.record(region, epoch, req, response);
 }
 
 function call(link: RegionLink, req: Request, { regions }: ForwardDeps): Promise<LinkResponse> {

@@ -4,16 +4,17 @@ import type { RegionCampaign } from '../../shared/postgres/region-state.js';
 
 /** The regions that sell a campaign together; null = one alone. */
 type Sellers = readonly RegionName[] | null;
-/** The campaigns of one region, by product, and its shared campaigns, by code in canonical form. */
+/** The campaigns of one region: by product, shared ones by their code in canonical form, and products by number. */
 type Campaigns = {
   products: Map<string, Sellers>;
   codes: Map<string, Sellers>;
+  numbers: Map<number, string>;
   lastNo: number;
   isComplete: boolean;
 };
 
 /**
- * Which campaigns exist in which region, as far as this process has learnt. About 200 bytes for each campaign. A
+ * Which campaigns exist in which region, as far as this process has learnt. About 250 bytes for each campaign. A
  * product, and the code of a shared campaign, belongs to the region that has it. If several regions sell it together,
  * it belongs to the region of the user. If several have it without one list, the first of REGIONS decides alone: all
  * regions see the same one.
@@ -26,13 +27,21 @@ export class RegionDirectory {
     names: readonly RegionName[],
   ) {
     this.#regions = new Map(
-      names.map((name) => [name, { products: new Map(), codes: new Map(), lastNo: 0, isComplete: false }]),
+      names.map((name) => [
+        name,
+        { products: new Map(), codes: new Map(), numbers: new Map(), lastNo: 0, isComplete: false },
+      ]),
     );
   }
 
   /** The highest number of a campaign of a region that is known; 0 = none. */
   lastNo(region: RegionName): number {
     return this.#regions.get(region)?.lastNo ?? 0;
+  }
+
+  /** The product of a campaign of a region; null = it is not known. */
+  productOf(region: RegionName, no: number): string | null {
+    return this.#regions.get(region)?.numbers.get(no) ?? null;
   }
 
   /** Whether this process has learnt of every region's campaigns at least once. */
@@ -51,6 +60,7 @@ export class RegionDirectory {
     if (!known) return;
     for (const { no, productId, code, regions } of campaigns) {
       known.products.set(productId, regions);
+      known.numbers.set(no, productId);
       const canonical = normaliseCode(code ?? '');
       if (canonical.kind === 'code') known.codes.set(canonical.code, regions);
       known.lastNo = Math.max(known.lastNo, no);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../shared/config/limits.js';
 import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
+import { ACKNOWLEDGED_STATES, REGION_OPERATIONS } from '../../shared/postgres/region-acknowledgements.js';
 import { TRANSFER_STATUSES } from '../../shared/postgres/region-transfers.js';
 import { externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
@@ -135,4 +136,47 @@ export const takeContract = {
   body: takeBody,
   answers: { 200: { description: 'The units are in the stock of this region.', data: transferData } },
   errors: ['invalid_request', 'unauthorized', 'rate_limited', 'campaign_conflict', 'temporarily_unavailable'],
+} satisfies RouteContract;
+
+const place = {
+  at: z.iso.datetime().describe('when it was returned, by the clock of the region that returned it'),
+  id: z.uuid(),
+};
+
+const acknowledgementsBody = z.object({
+  region: z.string().describe('the region that decided'),
+  epochs_below: z.int().min(1).describe('only decisions under earlier owner epochs than this'),
+  after: z.object(place).nullable().describe('`next` of the page before; null = the first page'),
+  since: z.iso.datetime().describe('only later ones'),
+});
+
+const acknowledgement = z.object({
+  ...place,
+  operation: z.enum(REGION_OPERATIONS),
+  reservation_id: z.uuid().describe('of a place in line: the id that its reservation will have'),
+  product_id: z.string().nullable().describe('null = the campaign was not known yet'),
+  status: z.enum(ACKNOWLEDGED_STATES).describe('as the response named it'),
+  qty: z.int().nullable().describe('units that the reservation has, if some were given back; null = not said'),
+  request_id: z.string(),
+});
+
+const acknowledgementsData = z.object({
+  since: z.iso.datetime().describe('what was returned before is not recorded any more, or never was'),
+  unrecorded: z.int().describe('decisions in this page of time that could not be recorded, of any region'),
+  acknowledgements: z.array(acknowledgement).describe('oldest first'),
+  next: z.object(place).nullable().describe('null = this is the last page'),
+});
+
+export const acknowledgementsContract = {
+  ...betweenRegions,
+  method: 'post',
+  path: '/regions/acknowledgements',
+  operationId: 'readRegionAcknowledgements',
+  summary: 'Decisions of a lost region that this one returned to its clients',
+  description:
+    'For `npm run regions`, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Without codes and users. It exists only with ' +
+    'REGION.',
+  body: acknowledgementsBody,
+  answers: { 200: { description: 'A page of the decisions.', data: acknowledgementsData } },
+  errors: ['invalid_request', 'unauthorized', 'rate_limited', 'temporarily_unavailable'],
 } satisfies RouteContract;

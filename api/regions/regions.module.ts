@@ -5,13 +5,17 @@ import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import type { RegionName } from '../../shared/domain/regions.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { RegionAcknowledgements } from '../../shared/postgres/region-acknowledgements.js';
 import { campaignsAfter } from '../../shared/postgres/region-state.js';
 import { RegionTransfers } from '../../shared/postgres/region-transfers.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
+import type { Tickets } from '../guards/auth/ticket.js';
 import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
+import { Acknowledged } from './acknowledged.js';
+import { acknowledgementsRoute } from './acknowledgements.route.js';
 import { arrival, beatRoute } from './arrivals.js';
 import { Balance } from './balance.js';
 import { every } from './every.js';
@@ -75,14 +79,18 @@ export function regionsModule(
   const table = new RegionTransfers(database);
   const units = new RegionUnits(new CampaignsTable(database), core.sales, new RedemptionsTable(database));
   const transfers = createTransfers(core, claims, regions, units);
+  const acknowledged = recordAcknowledged(core, regions, tickets);
+  const nowMs = () => core.clock.nowMs();
   observeRegions(core, regions, table);
   return {
     routes: [
       beatRoute(regions, keys, (after) => campaignsAfter(database, after, LIMITS.regionCampaignsPerBeat)),
       ...transferRoutes({ transfers, table, regions, apiKeys, keys }),
+      acknowledgementsRoute({ table: new RegionAcknowledgements(database), regions, keys, nowMs, limits: LIMITS }),
       ...unitsRoutes({ units, table, transfers, regions, apiKeys, keys }),
     ],
-    withOwners: (routes) => routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, metrics, log })),
+    withOwners: (routes) =>
+      routes.map((route) => forwarded(route, { regions, owners, tickets, isHere, acknowledged, metrics, log })),
     arrivals: (routes) => routes.flatMap((route) => arrival(route, arrivals) ?? []),
     isOfOther: (code, user) => owners.ofCode(code, user) !== own,
     others: {
@@ -92,6 +100,20 @@ export function regionsModule(
     },
     checks: () => checksOf(regions),
   };
+}
+
+/** Records what other regions decided for clients of this process. */
+function recordAcknowledged(
+  { database, clock, metrics, log, life }: Core,
+  { directory }: Regions,
+  tickets: Tickets,
+): Acknowledged {
+  const acknowledged = new Acknowledged({
+    ...{ directory, tickets, metrics, log, limits: LIMITS, nowMs: () => clock.nowMs() },
+    table: new RegionAcknowledgements(database),
+  });
+  life.add('record of decisions of other regions', acknowledged);
+  return acknowledged;
 }
 
 /** Every process goes on with transfers that no other works on, and gives units to regions that need them. */

@@ -107,6 +107,30 @@ export const JOURNAL = `
   create index region_transfers_open on region_transfers (updated_at)
     where status in ('leaving', 'in_transit', 'returning');
 
+  create table region_acknowledgements (
+    acknowledged_at timestamptz not null,
+    acknowledgement_id uuid not null,
+    region text not null,
+    epoch bigint not null,
+    operation text not null,
+    reservation_id uuid not null,
+    product_id text,
+    status text not null,
+    qty integer,
+    request_id text not null,
+    unrecorded integer not null,
+    primary key (acknowledged_at, acknowledgement_id)
+  );
+  comment on table region_acknowledgements is
+    'decisions of other regions that this one returned to its clients; after the loss of a region they are compared with its restored database';
+  comment on column region_acknowledgements.acknowledged_at is 'by the clock of Redis of this region';
+  comment on column region_acknowledgements.region is 'the region that decided';
+  comment on column region_acknowledgements.epoch is 'owner epoch of that region';
+  comment on column region_acknowledgements.product_id is 'null = this region had not learnt of the campaign yet';
+  comment on column region_acknowledgements.qty is 'units that the reservation has, if some were given back';
+  comment on column region_acknowledgements.unrecorded is
+    'decisions of any region before this one that could not be recorded';
+
   insert into installation (format) values (${FORMAT});
   insert into journal_cursor (shard, last_id) values (0, '0-0');
 `;

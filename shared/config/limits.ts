@@ -511,6 +511,23 @@ export const LIMITS = {
   regionElsewhereMs: 5_000,
   /** A region keeps the units that it sells in this time at its present pace, and asks for them. */
   regionBalanceAheadSeconds: 10,
+  /**
+   * Decisions of other regions that wait in one process to be written to Postgres: about 400 bytes each, 20 MB, and 15
+   * seconds of the calls that one region can take (regionCallsInFlight). Beyond it, the oldest are counted only.
+   */
+  regionAcknowledgementsWaiting: 50_000,
+  /** Rows of one statement. What a killed process had not written within `regionAcknowledgementsEveryMs` is lost. */
+  regionAcknowledgementsBatchRows: 500,
+  regionAcknowledgementsEveryMs: 100,
+  /** Part of `stopMs` that may be spent on writing them. */
+  regionAcknowledgementsStopMs: 1_500,
+  /**
+   * Longer than the age of a backup from which a lost region is restored. A row takes about 250 bytes with its index:
+   * 100 a second all day are 2.2 GB a day, a sale of three million with one code in ten from elsewhere is 75 MB.
+   */
+  regionAcknowledgementsKeepMs: 7 * 86_400_000,
+  /** Of one call. 300 bytes each in the response, 0.3 MB. */
+  regionAcknowledgementsAtOnce: 1_000,
   /** Products in one question about the units of another region. */
   regionProductsAtOnce: 100,
   /**

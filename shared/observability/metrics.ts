@@ -175,6 +175,12 @@ export class Metrics {
     ['region', 'outcome'],
   );
 
+  readonly regionAcknowledgementsDropped = this.#counter(
+    'region_acknowledgements_dropped_total',
+    'Decisions of other regions that were returned and not recorded: no room while Postgres was away or slow, rejected by Postgres, or the process ended',
+    ['reason'],
+  );
+
   /** For `ownText`, from its first call on. */
   #node: Registry | null = null;
 
