@@ -12,7 +12,7 @@ const ASK_MS = 3_000;
 export async function callRegion<Data>(
   { peers, keys }: RegionsConfig,
   region: RegionName,
-  path: 'beat' | 'units',
+  path: 'beat' | 'units' | 'acknowledgements',
   json: unknown,
 ): Promise<Data> {
   const url = peers.find(({ name }) => name === region)?.url;

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { parseArgs } from 'node:util';
 import { readCommandConfig } from '../shared/config/config.js';
+import { LIMITS } from '../shared/config/limits.js';
 import type { RegionsConfig } from '../shared/config/regions.js';
 import { campaignNumbersOf, type RegionName } from '../shared/domain/regions.js';
 import { Refused } from '../shared/errors/faults.js';
@@ -10,11 +11,13 @@ import { failOverRegion, joinRegion, type RegionState, readRegionState } from '.
 import { RegionTransfers } from '../shared/postgres/region-transfers.js';
 import { connectDatabase, runCommand, type Terminal } from './command.js';
 import { callRegion } from './command-regions.js';
+import { listLost } from './regions/lost.js';
 
 const USAGE = `usage: npm run regions                         shows this region, whether the others can be called, and open transfers
        npm run regions -- join                 makes this installation the region that REGION names, once
        npm run regions -- failover NAME        makes this installation the owner of its region NAME instead of a lost one
          --without OTHER   although OTHER cannot be asked; once for each such region
+       npm run regions -- lost                 lists again what the last failover lost
 
 join gives the campaigns of this installation numbers that no other region has. An installation that has campaigns already
 must be the first of REGIONS.
@@ -25,6 +28,9 @@ raises the epoch of the region, and tells the other regions. An old installation
 another region has replied, and refuses to serve once it learns of the new epoch. A region that does not know of it cannot say
 so: the command refuses while one cannot be asked, unless it is named with --without. docs/regions.md has the steps.
 
+At its end it lists the decisions of the lost region that other regions returned to clients and that the restored database
+lacks. If there are more than 100, all are in a file of JSON lines. lost prints that list again, for a week.
+
 Exit code 0 when done, 1 when refused, 2 when it failed. REGION, REGIONS and REGION_KEYS are read as by the API; DATABASE_URL
 names Postgres, without it that of \`npm start\`.
 `;
@@ -32,8 +38,9 @@ names Postgres, without it that of \`npm start\`.
 const STATEMENT_MS = 30_000;
 const ASK_MS = 3_000;
 const MAX_SHOWN = 100;
+const KEPT_DAYS = LIMITS.regionAcknowledgementsKeepMs / 86_400_000;
 
-type Options = { action: 'show' | 'join' } | { action: 'failover'; name: string; without: readonly string[] };
+type Options = { action: 'show' | 'join' | 'lost' } | { action: 'failover'; name: string; without: readonly string[] };
 
 type Other = {
   name: RegionName;
@@ -51,8 +58,12 @@ class Regions {
   constructor(
     readonly config: RegionsConfig,
     readonly database: Database,
-    readonly print: Terminal['print'],
+    readonly terminal: Pick<Terminal, 'print' | 'warn'>,
   ) {}
+
+  get print(): Terminal['print'] {
+    return this.terminal.print;
+  }
 
   async join({ region, epoch }: RegionState): Promise<void> {
     if (region === this.config.own) return this.print(`this installation is ${region} already, with epoch ${epoch}`);
@@ -104,20 +115,48 @@ class Regions {
       throw new Refused(
         `${own} answers at ${places.join(' and at ')}. Stop the lost installation and its load balancer, then repeat.`,
       );
+    const ended = await this.#endOfDatabase();
     const highest = Math.max(epoch ?? 0, learnt.get(own) ?? 0, ...others.map(({ known }) => known));
     const next = await this.database.transaction(async (client) => {
       const epoch = await failOverRegion(client, own, highest);
-      await audit(client, 'region.failover', { region: own, epoch });
+      await audit(client, 'region.failover', { region: own, epoch, ended_at: ended?.toISOString() ?? null });
       return epoch;
     });
     this.print(`${own} has epoch ${next} now, and this installation owns it.`);
     await this.#tell(others, next);
-    this.print(await this.#endOfDatabase());
-    this.print('The logs of the other regions have each call that they forwarded ("forwarded", with its status), and');
+    this.print(
+      ended
+        ? `The restored database ends at ${ended.toISOString()}. What the lost region acknowledged later is lost.`
+        : 'The restored database has no promise. What the lost region acknowledged is lost.',
+    );
+    this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+    await this.#listLost(next);
     this.print(
       'npm run ledger -- <product_id> --regions compares the transfers of a product that several regions sell.',
     );
-    this.print(`Start the workers and the APIs, and set the URL of ${own} in REGIONS everywhere.`);
+  }
+
+  /** Lists again what hand-overs to this installation have lost. */
+  async lost({ region, epoch }: RegionState): Promise<void> {
+    const { own } = this.config;
+    if (region !== own) throw new Refused(`This database is of ${region ?? 'no region'}, not of ${own}.`);
+    await this.#listLost(epoch ?? 0);
+  }
+
+  /** The first failover of the time counts, because another one may be run when the replacement serves already. */
+  async #listLost(epochsBelow: number): Promise<void> {
+    const { rows } = await this.database.query<{ ended: Date }>(
+      `select coalesce((after ->> 'ended_at')::timestamptz, to_timestamp(0)) as ended from audit_log
+       where chain = 'operator:service' and action = 'region.failover'
+         and at > now() - make_interval(secs => $1::float8 / 1000) order by ended limit 1`,
+      [LIMITS.regionAcknowledgementsKeepMs],
+    );
+    const [first] = rows;
+    if (!first)
+      throw new Refused(
+        `No failover to this installation in the last ${KEPT_DAYS} days, for which other regions record what they return.`,
+      );
+    await listLost(this.config, this.database, this.terminal, { epochsBelow, ended: first.ended });
   }
 
   /** Tells the other regions of the new epoch: an old installation learns of it from whichever it reaches first. */
@@ -128,15 +167,12 @@ class Regions {
     }
   }
 
-  /** Until when the restored database has what the lost region acknowledged. */
-  async #endOfDatabase(): Promise<string> {
+  /** Until when the restored database has what the lost region acknowledged; null = it has no promise. */
+  async #endOfDatabase(): Promise<Date | null> {
     const { rows } = await this.database.query<{ at: Date | null }>(
       `select greatest((select max(updated_at) from journal_cursor), (select max(reserved_at) from redemptions)) as at`,
     );
-    const at = rows[0]?.at?.toISOString();
-    return at
-      ? `The restored database ends at ${at}. What the lost region acknowledged later is lost.`
-      : 'The restored database has no promise. What the lost region acknowledged is lost.';
+    return rows[0]?.at ?? null;
   }
 
   async show({ region, epoch, learnt }: RegionState): Promise<void> {
@@ -211,18 +247,20 @@ await runCommand<Options>({
     });
     const { without } = values;
     const [action = 'show', name, ...more] = positionals;
-    if (!['show', 'join', 'failover'].includes(action)) throw new TypeError(`There is no action ${action}`);
-    if ((action === 'show' || action === 'join') && name === undefined && without.length === 0) return { action };
+    if (!['show', 'join', 'failover', 'lost'].includes(action)) throw new TypeError(`There is no action ${action}`);
+    const isAlone = name === undefined && without.length === 0;
+    if (isAlone && (action === 'show' || action === 'join' || action === 'lost')) return { action };
     return action === 'failover' && name !== undefined && more.length === 0 ? { action, name, without } : null;
   },
-  async run(options, { print }) {
+  async run(options, terminal) {
     const { regions, databaseUrl } = readCommandConfig();
     if (!regions) throw new Error('REGION is missing: this installation is not one of several regions');
     const database = connectDatabase('regions', databaseUrl, STATEMENT_MS, 1);
     try {
-      const command = new Regions(regions, database, print);
+      const command = new Regions(regions, database, terminal);
       const state = await readRegionState(database);
       if (options.action === 'join') await command.join(state);
+      else if (options.action === 'lost') await command.lost(state);
       else if (options.action === 'failover') await command.failOver(state, options.name, options.without);
       else await command.show(state);
       return 0;

@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { PaymentService, Shopper, send } from '../harness/clients.js';
@@ -10,13 +8,13 @@ import {
   openCodes,
   type RegionStage,
   readinessOf,
+  restoreElsewhere,
   runRegions,
   startTwoRegions,
   untilLinked,
 } from '../harness/region-stage.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
-import { Stage } from './stage.js';
 
 const regions = await startTwoRegions({ TRUST_PROXY: '1' });
 const { us, eu, toUs, toEu } = regions;
@@ -206,16 +204,8 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   // The region is lost; its Postgres is restored elsewhere, with nothing of Redis.
   await Promise.all([us.stage.workers.at(-1)!.stop(), us.stage.apis.at(-1)!.stop()]);
   await us.stage.postgres.stop();
-  const restored = await Stage.set();
-  await Promise.all([restored.workers.at(-1)!.stop(), restored.apis.at(-1)!.stop()]);
-  await Promise.all([restored.postgres.stop(), restored.redis.stop()]);
-  await restored.removeRedisData();
-  await rm(join(restored.folder, 'postgres'), { recursive: true });
-  // With the owner of the files, which is not root.
-  execFileSync('cp', ['-a', join(us.stage.folder, 'postgres'), join(restored.folder, 'postgres')]);
-  await Promise.all([restored.startPostgres(), restored.startRedis(), us.stage.startPostgres()]);
-  const { REDIS_URL, DATABASE_URL, PORT } = restored.env;
-  restored.env = { ...us.stage.env, REDIS_URL, DATABASE_URL, PORT };
+  const restored = await restoreElsewhere(us, join(us.stage.folder, 'postgres'));
+  await us.stage.startPostgres();
 
   await us.stage.startApi(us.stage.env, false);
   await until('the lost region answers', async () => (await readinessOf(us.stage.url)) !== null);
@@ -259,7 +249,7 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect(Date.parse(ended)).toBeGreaterThan(Date.now() - 600_000);
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
-  await toUs.moveTo(Number(PORT));
+  await toUs.moveTo(Number(restored.env.PORT));
   await toUs.forward();
   await untilLinked(eu, 'us');
   expect(await redeem(eu, fields(used))).toMatchObject({ status: 409, body: { code: 'already_redeemed' } });

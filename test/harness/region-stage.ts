@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../shared/config/project-root.js';
@@ -43,6 +44,25 @@ async function asRegion(name: string, stage: Stage, regions: string[], extra: No
   await runRegions(stage.env, 'join');
   await Promise.all([stage.startWorker(), stage.startApi()]);
   return { name, stage, operator: new Operator(stage.url) };
+}
+
+/**
+ * Starts an installation with a copy of the Postgres of a region that is lost, and nothing of its Redis. No process of
+ * it runs.
+ * @param copy folder of a Postgres that is stopped
+ */
+export async function restoreElsewhere({ stage }: RegionStage, copy: string): Promise<Stage> {
+  const restored = await Stage.set();
+  await Promise.all([restored.workers.at(-1)!.stop(), restored.apis.at(-1)!.stop()]);
+  await Promise.all([restored.postgres.stop(), restored.redis.stop()]);
+  await restored.removeRedisData();
+  await rm(join(restored.folder, 'postgres'), { recursive: true });
+  // With the owner of the files, which is not root.
+  execFileSync('cp', ['-a', copy, join(restored.folder, 'postgres')]);
+  await Promise.all([restored.startPostgres(), restored.startRedis()]);
+  const { REDIS_URL, DATABASE_URL, PORT } = restored.env;
+  restored.env = { ...stage.env, REDIS_URL, DATABASE_URL, PORT };
+  return restored;
 }
 
 /** Runs `npm run regions` as an operator would. @returns what it printed */
