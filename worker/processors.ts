@@ -10,6 +10,7 @@ import { PaymentEventsTable } from '../shared/postgres/payment-events.js';
 import { PushSubscriptions } from '../shared/postgres/push-subscriptions.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RegionAcknowledgements } from '../shared/postgres/region-acknowledgements.js';
+import { RegionTransfers } from '../shared/postgres/region-transfers.js';
 import { SaleMinutes } from '../shared/postgres/sale-minutes.js';
 import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import type { Processor } from '../shared/queues/job-worker.js';
@@ -21,7 +22,7 @@ import type { Core, WorkerShard } from './core.js';
 import { eraseUsers } from './erasures/erasures.module.js';
 import type { Expiring } from './expire/expire.module.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
-import { forgetAcknowledgements } from './forget-regions/forget-regions.js';
+import { forgetRegions } from './forget-regions/forget-regions.js';
 import type { Persisting } from './persist/persist.module.js';
 import { promoteWaiting } from './promote/promote.js';
 import type { Events } from './publish-outbox/publish-outbox.module.js';
@@ -151,7 +152,8 @@ async function prune(core: Core, events: Events, archive: Archiving, claims: Ret
     NEEDS_ACTION.filter((outcome) => outcome !== 'refunded_before'),
     LIMITS.paymentEventsBatch,
   );
-  if (config.regions !== null) await forgetAcknowledgements(new RegionAcknowledgements(database), LIMITS);
+  if (config.regions !== null)
+    await forgetRegions(new RegionAcknowledgements(database), new RegionTransfers(database), LIMITS);
   await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);
   await removeExpired(retentionOf(core, claims));
 }

@@ -21,6 +21,7 @@ async function sentTo(
     }),
   };
   const table = {
+    giveUp: async () => {},
     open: async () => [transfer as RegionTransfer],
     note: async (_id: string, detail: string) => void recorded.push(detail),
     advance: async (_id: string, from: string, to: string) => {
@@ -42,6 +43,7 @@ async function returnedAfterRepair(known: readonly [string, string]): Promise<st
   const transfer = { id: 't-1', product: 'split', direction: 'out', region: 'eu', units: 5, status: 'returning' };
   const replies = known.map((journalId) => ({ kind: 'restocked', total: 9, journalId }));
   const table = {
+    giveUp: async () => {},
     open: async () => [transfer as RegionTransfer],
     lock: async () => ({ ...transfer, agedMs: 0 }),
     isCommitted: async () => false,

@@ -29,6 +29,7 @@ export type TransfersDeps = {
     operatorCommitWaitMs: number;
     promoteBatch: number;
     regionTransferIdleMs: number;
+    regionTransferGiveUpMs: number;
     regionTransfersAtOnce: number;
     /** How long the script recognizes a repeated change of stock. */
     idempotencyTtlMs: number;
@@ -67,6 +68,7 @@ export class Transfers {
     actor: string,
   ): Promise<RegionTransfer> {
     requireOwn(this.deps.regions);
+    await this.#giveUp();
     const begun = { id, product, direction: 'out', region: to, units, status: GIVE.from, actor } as const;
     const transfer = await this.#begin(begun);
     try {
@@ -93,6 +95,7 @@ export class Transfers {
     const { regions, table, limits, log } = this.deps;
     if (regions.refusal !== null) return;
     try {
+      await this.#giveUp();
       for (const transfer of await table.open(limits.regionTransferIdleMs, limits.regionTransfersAtOnce)) {
         await this.#goOn(transfer).catch((error: unknown) => {
           // A process whose Redis is away leaves the transfer to one that can go on with it.
@@ -103,6 +106,11 @@ export class Transfers {
     } catch (error) {
       log.debug({ reason: String(error) }, 'transfers wait for Postgres');
     }
+  }
+
+  /** Before anything is sent: the other region may have forgotten that it took such units. */
+  #giveUp(): Promise<void> {
+    return this.deps.table.giveUp(this.deps.limits.regionTransferGiveUpMs, UNKNOWN_THERE);
   }
 
   /** @throws Problem 409 if the id was used for another transfer */
@@ -214,6 +222,8 @@ export class Transfers {
   }
 }
 
+const UNKNOWN_THERE =
+  'The other region has not replied for too long: compare the audit log and the stock of both regions, and correct them by hand.';
 const TOO_OLD =
   'It is not known whether the stock was changed: compare the audit log and the stock of both regions, and correct them by hand.';
 

@@ -69,7 +69,7 @@ export async function compareRegions(
       ]);
       const sums = compareTransfers(
         new Map(found.flatMap(({ region, sides: of }) => (of ? [[region, of] as const] : []))),
-        since(found),
+        Math.max(since(found), await bothSidesSince(database)),
       );
       const regions = found.map(({ sides: _, ...shown }) => shown);
       if (look === LOOKS || sums.units_lost + sums.units_duplicated === 0) return { misplaced, ...sums, regions };
@@ -100,6 +100,14 @@ async function there(config: RegionsConfig, region: RegionName, product: Product
   } catch (error) {
     return { region, problem: error instanceof Error ? error.message : String(error), sides: null };
   }
+}
+
+/** Before that a region may have deleted its side, ms. */
+async function bothSidesSince(database: Database): Promise<number> {
+  const { rows } = await database.query<{ at: Date }>('select now() - make_interval(secs => $1::float8 / 1000) as at', [
+    LIMITS.regionTransferGiveUpMs,
+  ]);
+  return rows[0]?.at.getTime() ?? 0;
 }
 
 /** From when on the lists have both sides of every transfer, ms: a full list may lack what is older. */

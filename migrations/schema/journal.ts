@@ -106,6 +106,7 @@ export const JOURNAL = `
   create index region_transfers_by_product on region_transfers (product_id, created_at);
   create index region_transfers_open on region_transfers (updated_at)
     where status in ('leaving', 'in_transit', 'returning');
+  create index region_transfers_done on region_transfers (created_at) where status in ('arrived', 'refused', 'returned');
 
   create table region_acknowledgements (
     acknowledged_at timestamptz not null,

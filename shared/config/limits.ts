@@ -503,6 +503,14 @@ export const LIMITS = {
   regionTransferIdleMs: 3_000,
   regionTransfersAtOnce: 20,
   /**
+   * Units that are on their way for so long are left to an operator. So a taker may forget a transfer afterwards: it
+   * would add the units twice if the giver asked again. The taker begins its side in this time. So both sides of
+   * younger transfers exist, and the ledger compares these only.
+   */
+  regionTransferGiveUpMs: 30 * 86_400_000,
+  /** Twice that. One transfer a second all the time is 1.5 GB. */
+  regionTransfersKeepMs: 60 * 86_400_000,
+  /**
    * How often free units of a product that several regions sell go to where users wait for them. A line without
    * units is closed after `lineSettleOfRegionsMs` only.
    */

@@ -105,6 +105,26 @@ export class RegionTransfers {
     ]);
   }
 
+  /** Leaves units that are on their way for longer than `giveUpMs` to an operator. */
+  async giveUp(giveUpMs: number, detail: string): Promise<void> {
+    await this.database.query(
+      `update region_transfers set status = 'stuck', detail = $2, stepped_at = now(), updated_at = now()
+       where status = 'in_transit' and created_at < now() - make_interval(secs => $1::float8 / 1000)`,
+      [giveUpMs, detail],
+    );
+  }
+
+  /** Deletes transfers that are done and were begun long ago, oldest first. @returns how many were deleted */
+  async prune(keepMs: number, limit: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `delete from region_transfers where transfer_id in (
+         select transfer_id from region_transfers where status in ('arrived', 'refused', 'returned')
+           and created_at < now() - make_interval(secs => $1::float8 / 1000) order by created_at limit $2)`,
+      [keepMs, limit],
+    );
+    return rowCount ?? 0;
+  }
+
   /** Transfers that this region gives and that no process has worked on for `idleMs`. */
   async open(idleMs: number, limit: number): Promise<RegionTransfer[]> {
     const { rows } = await this.database.query<Row>(

@@ -124,6 +124,33 @@ test('units in transit are in no region, and arrive after a cut link and a kille
   expect(await totals(product)).toEqual([40, 60]);
 });
 
+test('the ledger does not miss a side that may have been deleted, and units too long on their way are not sent', async () => {
+  const product = await openShares(60);
+  await give(us, product, 'eu', 25);
+  await untilStatus(us, product, 'arrived');
+  const aged = (days: number) =>
+    us.stage.query(
+      'update region_transfers set created_at = now() - make_interval(days => $2) where product_id = $1 returning 1',
+      [product, days],
+    );
+  await aged(40);
+  await eu.stage.query('delete from region_transfers where product_id = $1', [product]);
+  await expectWhole(product);
+  await aged(20);
+  expect((await ledgerCommand(us.stage.env, product, '--regions')).verdict).toMatchObject({ units_lost: 25 });
+
+  await cut();
+  const late = randomUUID();
+  await give(us, product, 'eu', 5, late);
+  await untilStatus(us, product, 'in_transit');
+  await aged(40);
+  await until('it is left to an operator', async () =>
+    (await transfersOf(us, product)).some(({ transfer_id, status }) => transfer_id === late && status === 'stuck'),
+  );
+  await heal();
+  expect(await totals(product)).toEqual([30, 65]);
+});
+
 test('units go to another region although the clocks of its processes are a month ahead', async () => {
   const product = await openShares(60);
   const processes = [us, eu].flatMap(({ stage }) => [stage.apis.at(-1)!, stage.workers.at(-1)!]);

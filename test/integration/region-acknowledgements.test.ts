@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { ReservationId } from '../../shared/domain/ids.js';
 import { type RegionAcknowledgement, RegionAcknowledgements } from '../../shared/postgres/region-acknowledgements.js';
-import { forgetAcknowledgements } from '../../worker/forget-regions/forget-regions.js';
+import { forgetRegions } from '../../worker/forget-regions/forget-regions.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 
@@ -44,10 +44,15 @@ test('decisions that were returned long ago are deleted, oldest first, no more a
   await sql.query('delete from region_acknowledgements');
   const now = Date.now();
   await table.insert([40, 30, 20, 10].map((age) => returned({ atMs: now - age * 60_000, requestId: `${age}` })));
-  const limits = { regionAcknowledgementsKeepMs: 15 * 60_000, pruneBatch: 1, attemptsPruneBatches: 2 };
+  const limits = {
+    regionTransfersKeepMs: 0,
+    regionAcknowledgementsKeepMs: 15 * 60_000,
+    pruneBatch: 1,
+    attemptsPruneBatches: 2,
+  };
   const left = async () => (await table.page('us', 9, FIRST, 9)).map(({ requestId }) => requestId);
-  await forgetAcknowledgements(table, limits);
+  await forgetRegions(table, { prune: async () => 0 }, limits);
   expect(await left()).toEqual(['20', '10']);
-  await forgetAcknowledgements(table, limits);
+  await forgetRegions(table, { prune: async () => 0 }, limits);
   expect(await left()).toEqual(['10']);
 });

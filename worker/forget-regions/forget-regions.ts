@@ -1,14 +1,24 @@
 import type { RegionAcknowledgements } from '../../shared/postgres/region-acknowledgements.js';
+import type { RegionTransfers } from '../../shared/postgres/region-transfers.js';
+
+export type ForgetRegionsLimits = {
+  regionAcknowledgementsKeepMs: number;
+  regionTransfersKeepMs: number;
+  pruneBatch: number;
+  attemptsPruneBatches: number;
+};
 
 /**
- * Deletes decisions of other regions that were returned long ago. One run deletes a bounded number; the next one
- * continues.
+ * Deletes decisions of other regions that were returned long ago, and old transfers that are done. One run deletes a
+ * bounded number; the next one continues.
  */
-export async function forgetAcknowledgements(
+export async function forgetRegions(
   acknowledgements: Pick<RegionAcknowledgements, 'prune'>,
-  limits: { regionAcknowledgementsKeepMs: number; pruneBatch: number; attemptsPruneBatches: number },
+  transfers: Pick<RegionTransfers, 'prune'>,
+  { regionAcknowledgementsKeepMs, regionTransfersKeepMs, pruneBatch, attemptsPruneBatches }: ForgetRegionsLimits,
 ): Promise<void> {
-  for (let batch = 0; batch < limits.attemptsPruneBatches; batch += 1)
-    if ((await acknowledgements.prune(limits.regionAcknowledgementsKeepMs, limits.pruneBatch)) < limits.pruneBatch)
-      return;
+  for (let batch = 0; batch < attemptsPruneBatches; batch += 1)
+    if ((await acknowledgements.prune(regionAcknowledgementsKeepMs, pruneBatch)) < pruneBatch) break;
+  for (let batch = 0; batch < attemptsPruneBatches; batch += 1)
+    if ((await transfers.prune(regionTransfersKeepMs, pruneBatch)) < pruneBatch) break;
 }
