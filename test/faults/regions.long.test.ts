@@ -144,6 +144,20 @@ test('a sale of another region is bought, paid, released, refunded and left from
   expect(await new Shopper(eu.stage.url, 'never-sold').checkout()).toMatchObject({ status: 404 });
 });
 
+test('a product that no region has yet is 404, and a retry with the same key gets the decision of its owner', async () => {
+  const product = `later-${randomUUID()}`;
+  const shopper = new Shopper(eu.stage.url, product);
+  const key = randomUUID();
+  expect(await shopper.checkoutWithHeader(key)).toMatchObject({ status: 404, body: { code: 'campaign_not_found' } });
+  await us.stage.openCampaign({ product_id: product, total_limit: 1 });
+  const bought = await until('the owner has decided', async () => {
+    const answer = await shopper.checkoutWithHeader(key);
+    return answer.status === 200 && answer;
+  });
+  expect(bought.headers.get('idempotent-replayed')).toBe(null);
+  expect((await shopper.checkoutWithHeader(key)).text).toBe(bought.text);
+});
+
 test('only a region with the key is served, and nothing is forwarded twice', async () => {
   const { codes } = await openCodes(us, 1);
   const path = '/regions/forwarded/coupons/redeem';
