@@ -108,7 +108,7 @@ export function startJobWorker<Name extends QueueName>(
     removeOnComplete: { count: 0 },
     removeOnFail: { count: FAILED_KEPT },
     // Added jobs wake a worker at once. This delay matters only if a wake-up was lost.
-    drainDelay: 5,
+    drainDelay: 10,
     settings: { backoffStrategy: options.retryDelayMs ?? retryDelayMs },
   });
   worker.on('error', (error) => {
