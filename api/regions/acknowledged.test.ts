@@ -73,12 +73,13 @@ function recorder(capacity: number) {
     log: { warn() {}, error() {} } as unknown as Log,
     limits: {
       ...{ regionAcknowledgementsWaiting: capacity, regionAcknowledgementsBatchRows: 2 },
-      ...{ regionAcknowledgementsEveryMs: 5, regionAcknowledgementsStopMs: 50 },
+      ...{ regionAcknowledgementsEveryMs: 5, regionAcknowledgementsStopMs: 50, regionAcknowledgementsKnown: 9 },
     },
   });
-  const record = (requestId: string, operationId = 'redeemCoupon') =>
+  /** @param qty makes one decision differ from another */
+  const record = (requestId: string, operationId = 'redeemCoupon', qty = requestId.charCodeAt(0)) =>
     acknowledged.record('us', 7, request({ requestId, contract: { operationId } }), {
-      ...data({ status: 'redeemed', code: 'SECRET', user_id: 'ann' }),
+      ...data({ status: 'redeemed', code: 'SECRET', user_id: 'ann', qty }),
       ...{ headers: {}, tries: 1 },
     });
   return { acknowledged, record, dropped, written, state };
@@ -100,7 +101,7 @@ test('decisions that did not fit while Postgres was away are counted in the next
   ]);
   expect(written[0]).toEqual({
     ...{ id: expect.any(String), atMs: 1_000, region: 'us', epoch: 7, operation: 'redeem', reservation: ID },
-    ...{ product: 'us-1', status: 'redeemed', qty: null, requestId: 'c', unrecorded: 2 },
+    ...{ product: 'us-1', status: 'redeemed', qty: 99, requestId: 'c', unrecorded: 2 },
   });
 });
 
@@ -110,4 +111,15 @@ test('a stop without Postgres counts what is lost', async () => {
   record('a');
   await acknowledged.stop();
   expect(dropped).toEqual(['stopped 1']);
+});
+
+test('replays of a decision are recorded once, so they push out no other', async () => {
+  const { acknowledged, record, dropped, written, state } = recorder(3);
+  acknowledged.start();
+  record('real');
+  for (let i = 0; i < 100; i += 1) record('replayed', 'redeemCoupon', 1);
+  state.isAway = false;
+  await until('both are written', () => written.length === 2);
+  await acknowledged.stop();
+  expect([written.map(({ requestId }) => requestId), dropped]).toEqual([['real', 'replayed'], []]);
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Request } from 'express';
+import { LRUCache } from 'lru-cache';
 import { campaignOfNumber } from '../../shared/domain/buckets.js';
 import { campaignNoOf, parseReservationId, type ReservationId } from '../../shared/domain/ids.js';
 import type { RegionName } from '../../shared/domain/regions.js';
@@ -29,6 +30,7 @@ export type AcknowledgedDeps = {
     regionAcknowledgementsBatchRows: number;
     regionAcknowledgementsEveryMs: number;
     regionAcknowledgementsStopMs: number;
+    regionAcknowledgementsKnown: number;
   };
 };
 
@@ -51,11 +53,14 @@ type Decision = Pick<RegionAcknowledgement, 'reservation' | 'status' | 'qty'>;
  */
 export class Acknowledged {
   readonly #writer: BackgroundWriter<RegionAcknowledgement>;
+  /** What was recorded last: a replay says the same again. */
+  readonly #known: LRUCache<string, true>;
   /** Decisions that were dropped since the last row that was written. */
   #unrecorded = 0;
 
   constructor(readonly deps: AcknowledgedDeps) {
     const { limits, log } = deps;
+    this.#known = new LRUCache({ max: limits.regionAcknowledgementsKnown });
     this.#writer = new BackgroundWriter<RegionAcknowledgement>({
       capacity: limits.regionAcknowledgementsWaiting,
       batchRows: limits.regionAcknowledgementsBatchRows,
@@ -82,6 +87,9 @@ export class Acknowledged {
     try {
       const decision = decisionIn(operation, req, response, tickets);
       if (decision === null) return;
+      const key = `${operation}|${decision.reservation}|${decision.status}|${decision.qty}|${epoch}`;
+      if (this.#known.has(key)) return;
+      this.#known.set(key, true);
       const product = directory.productOf(region, campaignOfNumber(campaignNoOf(decision.reservation)));
       this.#writer.add({
         ...{ id: randomUUID(), atMs: nowMs(), region, epoch, operation, ...decision },

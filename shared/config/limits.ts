@@ -527,6 +527,8 @@ export const LIMITS = {
   /** Rows of one statement. What a killed process had not written within `regionAcknowledgementsEveryMs` is lost. */
   regionAcknowledgementsBatchRows: 500,
   regionAcknowledgementsEveryMs: 100,
+  /** Decisions of which a process does not record replays again: about 200 bytes each, 10 MB. */
+  regionAcknowledgementsKnown: 50_000,
   /** Part of `stopMs` that may be spent on writing them. */
   regionAcknowledgementsStopMs: 1_500,
   /**
