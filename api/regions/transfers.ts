@@ -85,9 +85,25 @@ export class Transfers {
     { id, from, units }: { id: string; from: RegionName; units: number },
   ): Promise<RegionTransfer> {
     requireOwn(this.deps.regions);
+    await this.#requireSeller(from, product, id);
     const actor = `region ${from}`;
     const transfer = await this.#begin({ id, product, direction: 'in', region: from, units, status: TAKE.from, actor });
     return this.#step(transfer, TAKE);
+  }
+
+  /**
+   * Units come only from a region that sells the product together with this one. What was begun before goes on: a
+   * refusal would return units that may have arrived.
+   * @throws Problem 409
+   */
+  async #requireSeller(from: RegionName, product: ProductId, id: string): Promise<void> {
+    const { regions } = this.deps;
+    const { directory, own } = regions;
+    if (!directory.hasOwn(product)) await regions.readAgain();
+    const isSeller = from !== own && directory.sellersOf(product)?.includes(from);
+    // A product without a campaign is refused by its step.
+    if (isSeller || !directory.hasOwn(product) || (await this.deps.table.has(id))) return;
+    throw new Problem('campaign_conflict', `This region does not sell the product together with ${from}.`);
   }
 
   /** Goes on with transfers that no process works on. */

@@ -66,6 +66,11 @@ export class RegionTransfers {
     return transferOf(rows[0] as Row);
   }
 
+  async has(id: string): Promise<boolean> {
+    const { rows } = await this.database.query('select 1 from region_transfers where transfer_id = $1', [id]);
+    return rows.length > 0;
+  }
+
   /**
    * Locks a transfer until the end of the transaction, so that one process at a time decides its next step.
    * @returns `agedMs`: for how long it has had its status, by the clock of Postgres
