@@ -3,8 +3,9 @@ import { Balance, type BalanceDeps, elsewhereOf, giftOf } from './balance.js';
 
 const units = (free: number | null, waiting = 0, confirmed_per_second = 0) => ({
   ...{ product_id: 'sneaker', status: 'open' as const, total: 100, held: 0, redeemed: 0, burned: 0 },
-  ...{ free, waiting, confirmed_per_second },
+  ...{ free, waiting, confirmed_per_second, head_qty: null as number | null },
 });
+const group = (free: number, head_qty: number) => ({ ...units(free, 1), head_qty });
 
 test.each([
   ['half of the free units go to more users who wait', units(100), units(0, 400), 50],
@@ -24,7 +25,21 @@ test.each([
   ['none of a paused campaign', { ...units(9), status: 'paused' as const }, units(0, 9), 0],
   ['none to a closed campaign', units(9), { ...units(0, 9), status: 'closed' as const }, 0],
 ])('a region gives %s', (_, own, theirs, gift) => {
-  expect(giftOf(own, theirs, 10)).toBe(gift);
+  expect(giftOf(own, theirs, 10, true)).toBe(gift);
+});
+
+test.each([
+  ['what a group there lacks, although a larger one waits here', group(3, 5), group(3, 4), false, 1],
+  ['nothing to a larger group while both have enough for the one here', group(3, 4), group(3, 5), false, 0],
+  ['nothing to as large a group, if this region is the first', group(3, 4), group(3, 4), true, 0],
+  ['what as large a group lacks, if this region is not the first', group(3, 4), group(3, 4), false, 1],
+  ['what a larger group lacks, if both have too few for the one here', group(1, 9), group(3, 4), true, 1],
+  ['nothing that is too little for a group', group(1, 4), group(2, 4), false, 0],
+  ['a unit to a user there, if both have too few for the group here', group(3, 5), group(0, 1), true, 1],
+  ['nothing of an empty stock', group(0, 5), group(3, 4), false, 0],
+  ['nothing while its own users are about to get the units', { ...units(3, 1) }, group(3, 4), false, 0],
+])('a region in which a user waits gives %s', (_, own, theirs, isFirst, gift) => {
+  expect(giftOf(own, theirs, 10, isFirst)).toBe(gift);
 });
 
 test('a closed product is not asked for again for a minute', async () => {
@@ -57,6 +72,10 @@ test.each([
   ],
   ['nothing that is needed where this region has units', units(1), [units(3)], null],
   ['units while a group waits here', units(3, 1), [units(3), units(0)], 'units'],
+  ['units for a group that all regions have enough for', group(3, 5), [units(1), held(9, 1)], 'units'],
+  ['nothing for a group that all regions have too few for', group(3, 6), [units(1), held(9, 1)], null],
+  ['units for such a group while a region does not reply', group(3, 6), [units(1)], 'units'],
+  ['units for users behind such a group where this region has none', group(0, 6), [units(1), units(0)], 'units'],
   ['nothing that is needed where this region has some that are not paid', held(5, 1), [units(3)], null],
   ['nothing that is needed while its line ends by itself', units(0), [units(0), units(0)], null],
   ['none when it gave its last ones away', held(0, 0), [units(0), units(0)], 'none'],

@@ -82,9 +82,9 @@ export class Balance {
   }
 
   async #giveTo(region: RegionName, own: ReadonlyMap<string, UnitsData>, theirs: UnitsData): Promise<void> {
-    const { transfers, limits, log } = this.deps;
+    const { regions, transfers, limits, log } = this.deps;
     const mine = own.get(theirs.product_id);
-    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds) : 0;
+    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds, regions.own < region) : 0;
     if (!mine || units === 0) return;
     mine.free = (mine.free ?? 0) - units;
     const product = theirs.product_id as ProductId;
@@ -127,24 +127,34 @@ const lacksUnits = ({ status, free, held, waiting }: Units): boolean =>
 
 /**
  * What other regions have of a product of which a region lacks units: `units` that are free or may become so, `none`.
- * null = it is not known, or no line depends on it.
+ * null = it is not known, or no line depends on it, as if the first user in line wants more than all regions have.
  * @param sellers how many other regions sell it
  */
 export function elsewhereOf(own: Units, replies: readonly Units[], sellers: number): 'units' | 'none' | null {
   if (!lacksUnits(own)) return null;
-  if (replies.some(({ status, free, held }) => status !== 'closed' && (free === null || free + held > 0)))
-    return 'units';
+  const selling = replies.filter(({ status }) => status !== 'closed');
+  if (selling.some(({ free, held }) => free === null || free + held > 0))
+    return replies.length === sellers && isHeadUnservable(own, selling) ? null : 'units';
   // Only a region that gave all of its units away needs to know that there are none.
   return own.total === 0 && replies.length === sellers ? 'none' : null;
+}
+
+/** Whether the first user in line wants more units than all regions have together, and this one has some for others. */
+function isHeadUnservable(own: Units, selling: readonly Units[]): boolean {
+  const left = ({ free, held }: Units) => (free ?? Number.POSITIVE_INFINITY) + held;
+  const all = selling.reduce((sum, one) => sum + left(one), left(own));
+  return left(own) > 0 && own.head_qty !== null && own.head_qty > all;
 }
 
 /**
  * How many units a region gives to another one: at most half of those that it does not sell itself in the next seconds,
  * so that it never gives away its last units at once and takes them back. One that has none left gets as much although
- * it has no line, because it refuses its users otherwise.
+ * it has no line, because it refuses its users otherwise. While users wait in both, see `forGroupOf`.
  * @param aheadSeconds how far the pace of both is looked ahead
+ * @param isFirst which of two regions comes first where neither has a better reason
  */
-export function giftOf(own: Units, theirs: Units, aheadSeconds: number): number {
+export function giftOf(own: Units, theirs: Units, aheadSeconds: number, isFirst: boolean): number {
+  if (own.waiting > 0) return forGroupOf(theirs, own, isFirst);
   if (!mayGive(own) || theirs.status !== 'open' || own.free === null || theirs.free === null) return 0;
   // Units that are free while users wait are too few for a group.
   const usable = theirs.waiting > 0 ? 0 : theirs.free;
@@ -152,4 +162,17 @@ export function giftOf(own: Units, theirs: Units, aheadSeconds: number): number 
   const spare = own.free - own.confirmed_per_second * aheadSeconds;
   if (theirs.free + theirs.held + theirs.waiting === 0) return Math.max(0, Math.floor(spare / 2));
   return Math.max(0, Math.min(Math.ceil(needed), Math.ceil(spare / 2)));
+}
+
+/**
+ * How many units a region whose own first user in line wants more than it has gives to the first one of another region:
+ * those that are lacking, if both regions have enough together. Otherwise each would keep units that no user gets. If
+ * they have enough for either of the two, the smaller group gets them.
+ */
+function forGroupOf(theirs: Units, own: Units, isFirst: boolean): number {
+  if (own.status !== 'open' || theirs.status !== 'open' || !own.free || theirs.free === null) return 0;
+  const [wanted, ownWanted, both] = [theirs.head_qty, own.head_qty, own.free + theirs.free];
+  if (wanted === null || ownWanted === null || wanted > both) return 0;
+  const isOwnServed = ownWanted <= both && (ownWanted < wanted || (ownWanted === wanted && isFirst));
+  return isOwnServed ? 0 : wanted - theirs.free;
 }

@@ -1,3 +1,5 @@
+import { FIRST_BUCKET } from '../../shared/domain/buckets.js';
+import type { Stock } from '../../shared/domain/campaign.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
@@ -5,12 +7,14 @@ import type { Sales } from '../../shared/sale/sales.js';
 import type { UnitsData } from './region.contract.js';
 
 const RATE_SECONDS = 10;
+/** Users at the head who are away are passed over. */
+const HEAD = 10;
 
 /** The units of this region, of products that several regions sell. */
 export class RegionUnits {
   constructor(
     readonly campaigns: Pick<CampaignsTable, 'find'>,
-    readonly sales: Pick<Sales, 'stock'>,
+    readonly sales: Pick<Sales, 'stock' | 'of'>,
     readonly redemptions: Pick<RedemptionsTable, 'summary'>,
   ) {}
 
@@ -30,7 +34,17 @@ export class RegionUnits {
     const { status, total, free, held, redeemed, burned, waiting } = stock;
     return {
       ...{ product_id: product, status, total, free, held, redeemed, burned, waiting },
+      head_qty: await this.#headQty(product, stock),
       confirmed_per_second: recent / RATE_SECONDS,
     };
+  }
+
+  /** How many units the first user in line wants, if fewer are free; null = no user waits for that. */
+  async #headQty(product: ProductId, { status, free, waiting }: Stock): Promise<number | null> {
+    if (status !== 'open' || free === null || waiting === 0) return null;
+    // Campaigns of several regions are not divided.
+    const found = await this.sales.of(product, FIRST_BUCKET).line.head(product, HEAD);
+    if (found.kind !== 'line' || (found.reason !== 'head_wants_more' && found.reason !== 'nothing_free')) return null;
+    return found.head.find(({ away }) => !away)?.qty ?? null;
   }
 }

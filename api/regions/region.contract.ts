@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../shared/config/limits.js';
+import { REGION_NAME } from '../../shared/config/regions.js';
 import { CAMPAIGN_STATUSES } from '../../shared/domain/campaign.js';
 import { ACKNOWLEDGED_STATES, REGION_OPERATIONS } from '../../shared/postgres/region-acknowledgements.js';
 import { TRANSFER_STATUSES } from '../../shared/postgres/region-transfers.js';
@@ -19,11 +20,15 @@ export const ARRIVAL_PATH = '/regions/forwarded';
 
 const epochs = z.record(z.string(), z.int()).describe('the highest epoch of each region that the sender has learnt of');
 
+const regionName = z.string().regex(REGION_NAME, 'must be a name of REGIONS');
+/** Campaign numbers are integers of Postgres. */
+const MAX_CAMPAIGN_NO = 2 ** 31 - 1;
+
 export const beatBody = z.object({
-  region: z.string(),
+  region: regionName,
   layout: z.string(),
   epochs,
-  campaigns_after: z.int().min(0),
+  campaigns_after: z.int().min(0).max(MAX_CAMPAIGN_NO),
 });
 
 export const beatData = z.object({
@@ -63,7 +68,7 @@ export const beatContract = {
 const MAX_UNITS = 1_000_000_000;
 export const units = z.int('must be a whole number').min(1, 'must be at least 1').max(MAX_UNITS);
 
-export const takeBody = z.object({ transfer_id: z.uuid(), product_id: externalId, from: z.string(), units });
+export const takeBody = z.object({ transfer_id: z.uuid(), product_id: externalId, from: regionName, units });
 
 /** @param most products in one question */
 export const unitsBody = (most: number) =>
@@ -84,6 +89,11 @@ export const unitsData = z.object({
   product_id: z.string(),
   status: z.enum(CAMPAIGN_STATUSES),
   ...counts,
+  head_qty: z
+    .int()
+    .nullable()
+    .default(null)
+    .describe('units that the first user in line wants, if fewer are free; null = no user waits for that'),
   confirmed_per_second: z.number().describe('reservations made, over the last ten seconds'),
 });
 export type UnitsData = z.infer<typeof unitsData>;
@@ -144,10 +154,9 @@ const place = {
 };
 
 const acknowledgementsBody = z.object({
-  region: z.string().describe('the region that decided'),
+  region: regionName.describe('the region that decided'),
   epochs_below: z.int().min(1).describe('only decisions under earlier owner epochs than this'),
   after: z.object(place).nullable().describe('`next` of the page before; null = the first page'),
-  since: z.iso.datetime().describe('only later ones'),
 });
 
 const acknowledgement = z.object({

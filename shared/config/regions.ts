@@ -15,14 +15,15 @@ export type RegionsConfig = {
   keys: readonly ApiKey[];
 };
 
-const NAME = /^[a-z][a-z0-9-]{0,15}$/;
+/** What a region may be called. */
+export const REGION_NAME = /^[a-z][a-z0-9-]{0,15}$/;
 const NAME_RULE = 'must be 1 to 16 characters of a-z 0-9 and hyphens, the first a letter';
 
 const regions = z.string().transform((value, context) => {
   const entries = value.split(',').map((entry) => {
     const [, name = '', url = ''] = /^\s*([^=\s]+)=(\S+)\s*$/.exec(entry) ?? [];
     const isUrl = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
-    if (!NAME.test(name) || !isUrl)
+    if (!REGION_NAME.test(name) || !isUrl)
       context.addIssue({ code: 'custom', message: `must be name=url, comma-separated; \`${entry.trim()}\` is none` });
     return { name, url: url.replace(/\/+$/, '') };
   });
@@ -38,7 +39,7 @@ const prefixes = z.string().transform((value, context): CodePrefix[] => {
     const [, typed, region = ''] = /^\s*([^=]*)=(\S+)\s*$/.exec(entry) ?? [];
     const prefix = normaliseCode(typed ?? '');
     const isPrefix = prefix.kind === 'empty' || (prefix.kind === 'code' && prefix.code.length <= MAX_PREFIX_CHARACTERS);
-    if (typed === undefined || !isPrefix || !NAME.test(region))
+    if (typed === undefined || !isPrefix || !REGION_NAME.test(region))
       context.addIssue({
         code: 'custom',
         message: `must be prefix=region, comma-separated; \`${entry.trim()}\` is none`,
@@ -54,7 +55,7 @@ const prefixes = z.string().transform((value, context): CodePrefix[] => {
 export const REGIONS_ENVIRONMENT = {
   REGION: z
     .string()
-    .regex(NAME, NAME_RULE)
+    .regex(REGION_NAME, NAME_RULE)
     .optional()
     .describe(
       'name of this installation among several regions (docs/regions.md). Unset: it is the only one, and the other settings of regions are ignored',

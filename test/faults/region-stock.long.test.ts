@@ -3,10 +3,18 @@ import { expect, test } from '@jest/globals';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { regionOfUser } from '../../shared/domain/regions.js';
 import { keys } from '../../shared/redis/keys.js';
+import { expectProblem } from '../harness/checks.js';
 import { PaymentService, Shopper, send, sendOnce } from '../harness/clients.js';
 import type { Crowd } from '../harness/crowd.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
-import { type RegionStage, readinessOf, runRegions, startTwoRegions, untilLinked } from '../harness/region-stage.js';
+import {
+  REGION_SECRET,
+  type RegionStage,
+  readinessOf,
+  runRegions,
+  startTwoRegions,
+  untilLinked,
+} from '../harness/region-stage.js';
 import { until } from '../harness/until.js';
 import { ledgerCommand } from '../harness/verdict.js';
 
@@ -420,4 +428,62 @@ test('a region that is sold out gets units again after a long cut, and serves a 
   });
   expect((await totals(product)).reduce((sum, one) => sum + one)).toBe(TOTAL);
   await expectWhole(product);
+});
+
+test('of two groups that wait for units of the other region, one is served', async () => {
+  const product = await openShares(3, { waiting_room: { enabled: true }, max_qty: 4 }, 6);
+  await untilKnown(product);
+  await cut();
+  const groups = [us, eu].map(({ stage, name }) => new Shopper(stage.url, product, userOf(name)));
+  for (const group of groups) expect((await group.checkout({ qty: 4 })).data.status).toBe('queued');
+  await heal();
+  await until('a group has its units', async () => {
+    const held = (await stocks(product)).map((stock) => stock.held as number);
+    return held.includes(4);
+  });
+  expect((await stocks(product)).map(({ waiting }) => waiting).sort()).toEqual([0, 1]);
+  await expectWhole(product);
+});
+
+test('users behind groups that want more than both regions have are served, also by a unit that comes back', async () => {
+  const product = await openShares(1, { waiting_room: { enabled: true }, max_qty: 3 }, 2);
+  await untilKnown(product);
+  await cut();
+  const all = [us, eu].flatMap((at) => [3, 1, 1].map((qty) => ({ at, qty, user: userOf(at.name) })));
+  for (const { at, qty, user } of all) await new Shopper(at.stage.url, product, user).checkout({ qty });
+  await heal();
+  const served = async (count: number) =>
+    until(`${count} units are sold`, async () => {
+      const rows = await Promise.all(
+        [us, eu].map(({ stage }) =>
+          stage.query<{ id: string }>(
+            "select redemption_id as id from redemptions r join campaigns c using (campaign_id) where c.product_id = $1 and r.status in ('reserved', 'redeemed')",
+            [product],
+          ),
+        ),
+      );
+      const ids = rows.flatMap((found) => found.map(({ id }) => id));
+      return ids.length === count && ids;
+    });
+  for (const id of await served(2)) await new PaymentService(us.stage.url).release(id);
+  await served(2);
+  await expectWhole(product);
+});
+
+test('a region takes no units of one that does not sell the product with it', async () => {
+  const shared = await openShares(60);
+  const alone = await us.stage.openCampaign({ total_limit: 5 });
+  const headers = { 'doorbuster-region-key': REGION_SECRET };
+  const take = (product_id: string, from: string) => {
+    const json = { transfer_id: randomUUID(), product_id, from, units: 1_000 };
+    return send(`${us.stage.url}/regions/transfers`, { method: 'POST', json, headers });
+  };
+  for (const [product, from] of [
+    [shared, 'us'],
+    [shared, 'zz'],
+    [alone, 'eu'],
+  ] as const)
+    expectProblem(await take(product, from), 409, 'campaign_conflict');
+  expect(await totals(shared)).toEqual([60, 40]);
+  expect((await us.operator.stats(alone)).total).toBe(5);
 });
