@@ -22,14 +22,14 @@ export function acknowledgementsRoute({ table, regions, keys, nowMs, limits }: A
   return defineRoute(acknowledgementsContract, async (call) => {
     const { req } = call;
     keys.require(req);
-    const { region, epochs_below, after, since } = validate(acknowledgementsContract.body, await readJson(req));
+    const { region, epochs_below, after } = validate(acknowledgementsContract.body, await readJson(req));
     const from: AcknowledgementCursor = after
       ? { atMs: Date.parse(after.at), id: after.id }
-      : { atMs: Date.parse(since), id: FIRST_ID };
+      : { atMs: 0, id: FIRST_ID };
     const rows = await table.page(region, epochs_below, from, limits.regionAcknowledgementsAtOnce);
     const last = rows.length < limits.regionAcknowledgementsAtOnce ? undefined : rows.at(-1);
     // After a fail-over its owner epoch is the time of it. What it recorded since its backup is lost.
-    const wholeSinceMs = Math.max(nowMs() - limits.regionAcknowledgementsKeepMs, regions.epoch ?? 0);
+    const wholeSinceMs = Math.max(nowMs() - limits.regionAcknowledgementsKeepMs, Math.min(regions.epoch ?? 0, nowMs()));
     call.reply(200, {
       since: new Date(wholeSinceMs).toISOString(),
       unrecorded: rows.reduce((sum, { unrecorded }) => sum + unrecorded, 0),

@@ -11,9 +11,8 @@ import type { Terminal } from '../command.js';
 import { callRegion } from '../command-regions.js';
 import { isReached, type Known } from './reached.js';
 
-/** The end of the database is by another clock, and the journal of one shard may have been behind that of another. */
-const BEFORE_END_MS = 600_000;
 const MAX_SHOWN = 100;
+const PROGRESS_EVERY = 100_000;
 
 /** A decision as another region shows it (`readRegionAcknowledgements`). */
 type Acknowledgement = {
@@ -77,7 +76,8 @@ const lineOf = ({ operation, product_id, reservation_id, status, qty, ...rest }:
 
 /**
  * Asks the other regions which decisions of this one they returned, and prints those that this database lacks or has in
- * an earlier state.
+ * an earlier state. It compares all that they have recorded: the database may lack decisions from long before its end,
+ * because its journal was behind, and the clocks of the regions differ.
  * @param epochsBelow only decisions under earlier owner epochs
  * @param ended when the restored database ends; 1970 = it has no promise
  */
@@ -89,11 +89,10 @@ export async function listLost(
 ): Promise<void> {
   const { own, peers } = config;
   const list = new MissingList(own, terminal);
-  const since = new Date(Math.max(0, ended.getTime() - BEFORE_END_MS)).toISOString();
   const notAsked: RegionName[] = [];
   for (const { name } of peers) {
     try {
-      await compareWith(name, { config, database, terminal, list, epochsBelow, since });
+      await compareWith(name, { config, database, terminal, list, epochsBelow, ended });
     } catch (error) {
       terminal.print(`not compared: ${name}, ${error instanceof Error ? error.message : String(error)}`);
       notAsked.push(name);
@@ -111,22 +110,26 @@ type Comparison = {
   terminal: Print;
   list: MissingList;
   epochsBelow: number;
-  since: string;
+  ended: Date;
 };
 
 /** @throws Error when the region does not reply, also in the middle of its list; EngineUnavailable */
 async function compareWith(name: RegionName, comparison: Comparison): Promise<void> {
-  const { config, database, terminal, list, epochsBelow, since } = comparison;
+  const { config, database, terminal, list, epochsBelow, ended } = comparison;
   const seen = new Set<string>();
-  let unrecorded = 0;
+  let [compared, unrecorded] = [0, 0];
   let page: Page | null = null;
   do {
-    const request = { region: config.own, epochs_below: epochsBelow, after: page?.next ?? null, since };
+    const request = { region: config.own, epochs_below: epochsBelow, after: page?.next ?? null };
     const reply: Page = await callRegion(config, name, 'acknowledgements', request);
-    if (page === null && reply.since > since)
+    if (page === null && Date.parse(reply.since) > ended.getTime())
       terminal.print(`${name} has recorded what it returned since ${reply.since}, not before.`);
     page = reply;
     unrecorded += page.unrecorded;
+    const before = compared;
+    compared += page.acknowledgements.length;
+    if (Math.floor(before / PROGRESS_EVERY) < Math.floor(compared / PROGRESS_EVERY))
+      terminal.print(`compared ${compared} decisions of ${name}, up to ${page.acknowledgements.at(-1)?.at}`);
     const known = await knownOf(database, page.acknowledgements);
     page.acknowledgements.forEach(({ id, ...one }, i) => {
       const found = known[i] as Found;
