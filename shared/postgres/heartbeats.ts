@@ -23,6 +23,7 @@ export type StateRow = HistoryRow & {
   last_id: string;
   shards: number;
   map_version: string;
+  recovered: boolean;
 };
 
 const BEAT = `with beats as (
@@ -34,7 +35,8 @@ const BEAT = `with beats as (
     from beats
     on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
       unsaved = excluded.unsaved, serving = excluded.serving, map_version = excluded.map_version)
-  select c.shard, c.last_id, i.shards, i.map_version, h.*
+  select c.shard, c.last_id, i.shards, i.map_version, h.*,
+    exists (select 1 from recovered_entries r where r.shard = c.shard and r.applied_at is null) as recovered
   from beats b join journal_cursor c on c.shard = b.shard cross join installation i
   left join lateral (
     (select generation, server, after_id, opened_at is not null as opened

@@ -26,6 +26,8 @@ export type JournalState = {
   shards: number;
   /** Of the last move of a campaign to another shard. */
   mapVersion: number;
+  /** Whether entries that Redis lost wait to be applied. */
+  recovered: boolean;
 };
 
 /** The histories of one shard, and the processes that use it: tables `journal_histories` and `journal_processes`. */
@@ -180,6 +182,7 @@ function stateOf(rows: readonly StateRow[]): JournalState {
     current: open ? historyOf(open) : null,
     shards: row.shards,
     mapVersion: Number(row.map_version),
+    recovered: row.recovered,
   };
 }
 

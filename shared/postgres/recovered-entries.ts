@@ -1,6 +1,5 @@
 import type { RawEntry } from '../contracts/journal.js';
 import type { Database, Queryable } from './pool.js';
-import { prepared } from './prepared.js';
 
 /**
  * Table `recovered_entries`: journal entries of one shard that a new history of Redis lacks. The processes that
@@ -32,7 +31,7 @@ export class RecoveredEntries {
 
   async hasPending(): Promise<boolean> {
     const text = 'select 1 from recovered_entries where shard = $1 and applied_at is null limit 1';
-    const { rows } = await this.database.query(prepared('pending_recovered', text, [this.shard]));
+    const { rows } = await this.database.query(text, [this.shard]);
     return rows.length > 0;
   }
 

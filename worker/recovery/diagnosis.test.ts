@@ -16,9 +16,8 @@ const inService: Omit<Look, 'cursorAfter'> = {
   server: 'primary',
   epoch: { generation: GENERATION, server: 'primary' },
   journal: { firstId: '100-11', lastId: '100-12', entries: 2 },
-  postgres: { cursor: '100-10', latest: opened, current: opened, shards: 1, mapVersion: 0 },
+  postgres: { cursor: '100-10', latest: opened, current: opened, shards: 1, mapVersion: 0, recovered: false },
   firstBegins: '90-7',
-  recovered: false,
 };
 const empty = { firstId: null, lastId: '0-0', entries: 0 };
 const promoted = { server: 'replica' };
@@ -94,12 +93,14 @@ describe('diagnose', () => {
       current: { ...opened, generation: 90 },
       shards: 1,
       mapVersion: 0,
+      recovered: false,
     };
     expect(diagnose({ ...inService, postgres, journal: empty })).toMatchObject({ kind: 'recover', intact: true });
   });
 
   it('recovers entries that a process saved late', () => {
-    expect(diagnose({ ...inService, recovered: true })).toMatchObject({ kind: 'recover', intact: true });
+    const postgres = { ...inService.postgres, recovered: true };
+    expect(diagnose({ ...inService, postgres })).toMatchObject({ kind: 'recover', intact: true });
   });
 
   it('ignores a history that was begun and never opened', () => {

@@ -18,8 +18,6 @@ export type Look = {
   cursorAfter: string;
   /** The last entry before the history of the journal's first entry; null when Postgres does not know that history. */
   firstBegins: string | null;
-  /** Whether entries that Redis lost wait in Postgres to be applied. */
-  recovered: boolean;
 };
 
 /** The reason for the recovery of an installation without data. */
@@ -46,8 +44,8 @@ const recover = (reason: string, intact: boolean, behind = false): Diagnosis => 
 
 /** Decides what to do about the state in `look`. It is a pure function, so every case has a test. */
 export function diagnose(look: Look): Diagnosis {
-  const { server, epoch, journal, postgres, recovered } = look;
-  const { cursor, latest, current } = postgres;
+  const { server, epoch, journal, postgres } = look;
+  const { cursor, latest, current, recovered } = postgres;
   const behind = latest !== null && isBehind(look.cursorAfter, journal, look.firstBegins);
   if (epoch === null) {
     // It lacks at most campaigns whose refill was interrupted (recovery.ts).

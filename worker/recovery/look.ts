@@ -2,7 +2,6 @@ import { foreignFormat } from '../../shared/domain/format.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { type HistoryWatch, otherNumber } from '../../shared/history/history-watch.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { isBehind } from '../../shared/redis/continuity.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
@@ -20,7 +19,6 @@ type Deps = {
   journal: Journal;
   watch: HistoryWatch;
   histories: JournalHistories;
-  recovered: RecoveredEntries;
   cursor: JournalCursor;
 };
 
@@ -36,20 +34,18 @@ export async function lookAt({
   journal,
   watch,
   histories,
-  recovered,
   cursor,
 }: Deps): Promise<Look & { role: string; kept: Installation | null }> {
   const { redis } = sale.scripts;
   // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
   // before the cursor.
   const postgres = await watch.beat();
-  const [foreign, text, epoch, kept, position, pending] = await Promise.all([
+  const [foreign, text, epoch, kept, position] = await Promise.all([
     engine(() => readForeignFormat(redis)),
     engine(() => redis.call('INFO', 'replication') as Promise<string>),
     engine(() => redis.get(keys.epoch)),
     readInstallation(redis),
     journal.position(),
-    recovered.hasPending(),
   ]);
   if (foreign !== null) throw new EngineUnavailable('redis', foreignFormat('Redis', foreign));
   const other = otherNumber(kept, { shards: postgres.shards, version: postgres.mapVersion }, histories.shards);
@@ -65,7 +61,6 @@ export async function lookAt({
     postgres,
     cursorAfter: seemsBehind ? await cursor.read() : postgres.cursor,
     firstBegins,
-    recovered: pending,
     kept,
   };
 }
