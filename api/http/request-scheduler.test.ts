@@ -1,12 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { wideNetwork } from '../guards/caller/address.js';
 import { RequestScheduler } from './request-scheduler.js';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const HOUR_MS = 3_600_000;
-const schedulerOf = (requests: number, ms = HOUR_MS) => {
-  const turns = new RequestScheduler({ requests, ms, accepting: { requests: 2, ms } }, wideNetwork);
+const schedulerOf = (requests: number, ms = HOUR_MS, shared = requests) => {
+  const turns = new RequestScheduler(
+    { requests, ms, accepting: { requests: 2, ms }, shared: { requests: shared, ms } },
+    wideNetwork,
+  );
   const served: (number | string)[] = [];
   const take = (request: number | string, network = '192.0.2.1') =>
     turns.take(
@@ -60,6 +63,27 @@ describe('networks that wait', () => {
     expect(served.slice(8)).toEqual(['ann 1', 6, 7, 8]);
     while (served.length < 5_003) await nextTurn();
     expect(served.filter((one) => typeof one === 'number')).toEqual(numbers(5_000));
+  });
+
+  test('have short turns while there are several, and for a second after that', async () => {
+    const { served, take } = schedulerOf(9, HOUR_MS, 2);
+    const servedInTurn = async () => {
+      const before = served.length;
+      await nextTurn();
+      return served.length - before;
+    };
+    for (const i of numbers(200)) take(i);
+    expect(await servedInTurn()).toBe(9);
+    take('ann', '192.0.2.2');
+    // Both networks have a share.
+    expect(await servedInTurn()).toBe(4);
+    expect([served.includes('ann'), await servedInTurn()]).toEqual([true, 2]);
+    const now = performance.now();
+    jest.spyOn(performance, 'now').mockReturnValue(now + 1_001);
+    expect(await servedInTurn()).toBe(9);
+    for (const i of numbers(9)) take(`bob ${i}`, `192.0.2.${i + 3}`);
+    expect(await servedInTurn()).toBe(9);
+    jest.restoreAllMocks();
   });
 
   test('have the turns of one network together, if one customer may have them all', async () => {

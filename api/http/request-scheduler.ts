@@ -84,7 +84,12 @@ export type TurnLimits = {
   ms: number;
   /** The same for a turn after a connection was accepted. */
   accepting: { requests: number; ms: number };
+  /** The most that the waiting requests of one network get of a turn while another network has requests too. */
+  shared: { requests: number; ms: number };
 };
+
+/** For how long a network that had a request that waited counts as one that has requests. */
+const PRESENT_MS = 1_000;
 
 /**
  * Limits how many requests start in one turn of the event loop; the others wait for the next turns. Without it,
@@ -93,6 +98,9 @@ export type TurnLimits = {
  *
  * The turns go round the networks that wait, so that a flood of one network delays its own requests only. Alone, a
  * network gets all of a turn. Networks of IPv6 share the turns of their /48, which one customer may have as a whole.
+ *
+ * A request that arrives waits until the turn ends. So turns are short while several networks have had requests that
+ * waited: a flood of one network would delay the others by a long turn each time.
  *
  * Node accepts one connection in a turn (libuv, `uv__server_io`). So turns are short while there are connections to
  * accept; otherwise a few hundred of one client would keep new shoppers out for seconds.
@@ -103,6 +111,9 @@ export class RequestScheduler {
   /** Of wide networks, and in each of its networks. */
   readonly #waiting = new Round(() => new Round(() => new Line()));
   #hasAccepted = false;
+  /** The wide network of the last request that waited, and when another one had a request that waited. */
+  #last = '';
+  #severalAt = Number.NEGATIVE_INFINITY;
   /** The limits of this turn. */
   #limits: TurnLimits['accepting'];
 
@@ -145,19 +156,40 @@ export class RequestScheduler {
   }
 
   #wait(serve: Serve, network: string): void {
-    this.#waiting.add(this.wideOf(network), (networks) => networks.add(network, (line) => line.add(serve)));
+    const wide = this.wideOf(network);
+    if (wide !== this.#last) {
+      if (this.#last !== '') this.#severalAt = performance.now();
+      this.#last = wide;
+    }
+    this.#waiting.add(wide, (networks) => networks.add(network, (line) => line.add(serve)));
+  }
+
+  #limitsAt(now: number): TurnLimits['accepting'] {
+    if (this.#hasAccepted) return this.perTurn.accepting;
+    if (now - this.#severalAt >= PRESENT_MS) return this.perTurn;
+    const { requests, ms } = this.perTurn.shared;
+    const networks = Math.max(1, this.#waiting.parts);
+    return {
+      requests: Math.min(this.perTurn.requests, requests * networks),
+      ms: Math.min(this.perTurn.ms, ms * networks),
+    };
   }
 
   readonly #next = (): void => {
     // After a single request, this call is the only cost.
     this.#scheduled = this.#waiting.size > 0;
     this.#served = 0;
-    this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
+    if (!this.#scheduled) {
+      this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
+      this.#hasAccepted = false;
+      return;
+    }
+    const now = performance.now();
+    this.#limits = this.#limitsAt(now);
     this.#hasAccepted = false;
-    if (!this.#scheduled) return;
     setImmediate(this.#next);
     const { requests, ms } = this.#limits;
-    const endsAt = performance.now() + ms;
+    const endsAt = now + ms;
     do {
       this.#served += 1;
       this.#waiting.next()();
