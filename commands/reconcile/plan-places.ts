@@ -87,6 +87,6 @@ export function ticketOf(no: number, { lineNo, status, ...place }: PlannedPlace,
     ...{ no, lineNo, status, ...place },
     atMs: madeAtMs(place.reservation as ReservationId),
     endedMs: status === 'waiting' ? null : nowMs,
-    ...{ device: '', key: '', answer: '', trace: '', stacking: null },
+    ...{ device: '', key: '', answer: '', trace: '', stacking: null, metadata: null },
   };
 }

@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import { Batch } from './batch.js';
 import type { Database } from './pool.js';
 import { prepared } from './prepared.js';
 
@@ -26,12 +27,16 @@ export type StateRow = HistoryRow & {
   recovered: boolean;
 };
 
+const REPORTS = new Batch({
+  ...{ processId: 'text', kind: 'text', generation: 'bigint', unsaved: 'int', serving: 'bigint', shard: 'smallint' },
+  ...{ mapVersion: 'bigint' },
+});
+
 const BEAT = `with beats as (
-    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::bigint[])
-      as b (process_id, kind, generation, unsaved, serving, shard, map_version)),
+    select * from ${REPORTS.sql}),
   beat as (
     insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, shard, map_version)
-    select process_id, kind, clock_timestamp(), generation, unsaved, serving, shard, map_version
+    select processId, kind, clock_timestamp(), generation, unsaved, serving, shard, mapVersion
     from beats
     on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
       unsaved = excluded.unsaved, serving = excluded.serving, map_version = excluded.map_version)
@@ -72,13 +77,7 @@ export class Heartbeats {
   }
 
   async #send(reports: readonly Report[]): Promise<StateRow[][]> {
-    const column = <Key extends keyof Report>(key: Key) => reports.map((report) => report[key]);
-    const { rows } = await this.database.query<StateRow>(
-      prepared('beat', BEAT, [
-        ...[column('processId'), column('kind'), column('generation'), column('unsaved'), column('serving')],
-        ...[column('shard'), column('mapVersion')],
-      ]),
-    );
+    const { rows } = await this.database.query<StateRow>(prepared('beat', BEAT, REPORTS.of(reports)));
     return reports.map(({ shard }) => rows.filter((row) => row.shard === shard));
   }
 }

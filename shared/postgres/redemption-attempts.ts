@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { CampaignId, ReservationId } from '../domain/ids.js';
+import { Batch } from './batch.js';
 import type { Database } from './pool.js';
 
 /** An attempt of a user with a code or a campaign, and its outcome. */
@@ -23,6 +24,19 @@ export type Attempt = {
 /** An attempt with its time in ms since 1970, and an id, so that writing it twice is harmless. */
 export type TimedAttempt = Attempt & { id: string; atMs: number };
 
+const ROWS = new Batch({
+  ...{
+    id: 'uuid',
+    atMs: 'bigint',
+    action: 'text',
+    outcome: 'text',
+    campaignId: 'uuid',
+    code: 'text',
+    codeHash: 'text',
+  },
+  ...{ userId: 'text', deviceFp: 'text', network: 'text', reservationId: 'uuid' },
+});
+
 /** Table `redemption_attempts`. */
 export class RedemptionAttempts {
   constructor(readonly database: Database) {}
@@ -32,29 +46,19 @@ export class RedemptionAttempts {
    * @throws EngineUnavailable; pg.DatabaseError when Postgres rejects one of them
    */
   async insert(attempts: readonly TimedAttempt[]): Promise<void> {
-    const column = <Value>(value: (attempt: TimedAttempt) => Value) => attempts.map(value);
+    const rows = attempts.map((attempt) => ({
+      ...attempt,
+      atMs: Math.floor(attempt.atMs),
+      code: attempt.codeExists ? attempt.code : null,
+      codeHash: attempt.codeExists || attempt.code === null ? null : hashOf(attempt.code),
+    }));
     await this.database.query(
       `insert into redemption_attempts (attempt_id, at, action, outcome, campaign_id, code, code_hash, user_id, device_fp,
          network, reservation_id)
-       select n.id, ms(n.at), n.action, n.outcome, n.campaign_id, n.code, n.code_hash, n.user_id, n.device_fp, n.network,
-         n.reservation_id
-       from unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::text[],
-         $9::text[], $10::text[], $11::uuid[])
-         as n(id, at, action, outcome, campaign_id, code, code_hash, user_id, device_fp, network, reservation_id)
-       on conflict (attempt_id) do nothing`,
-      [
-        column(({ id }) => id),
-        column(({ atMs }) => Math.floor(atMs)),
-        column(({ action }) => action),
-        column(({ outcome }) => outcome),
-        column(({ campaignId }) => campaignId),
-        column(({ code, codeExists }) => (codeExists ? code : null)),
-        column(({ code, codeExists }) => (codeExists || code === null ? null : hashOf(code))),
-        column(({ userId }) => userId),
-        column(({ deviceFp }) => deviceFp),
-        column(({ network }) => network),
-        column(({ reservationId }) => reservationId),
-      ],
+       select n.id, ms(n.atMs), n.action, n.outcome, n.campaignId, n.code, n.codeHash, n.userId, n.deviceFp, n.network,
+         n.reservationId
+       from ${ROWS.sql} on conflict (attempt_id) do nothing`,
+      ROWS.of(rows),
     );
   }
 

@@ -1,5 +1,6 @@
 import type { ReservationId } from '../domain/ids.js';
 import type { RegionName } from '../domain/regions.js';
+import { Batch } from './batch.js';
 import type { Queryable } from './pool.js';
 
 /** What users and services ask another region to decide. */
@@ -54,35 +55,25 @@ type Row = {
   unrecorded: number;
 };
 
+const ROWS = new Batch({
+  ...{ id: 'uuid', atMs: 'bigint', region: 'text', epoch: 'bigint', operation: 'text', reservation: 'uuid' },
+  ...{ product: 'text', status: 'text', qty: 'int', requestId: 'text', unrecorded: 'int' },
+});
+
 /** Table `region_acknowledgements`. */
 export class RegionAcknowledgements {
   constructor(readonly database: Queryable) {}
 
   /** Inserts rows with one statement. A row may be inserted again. @throws EngineUnavailable */
   async insert(rows: readonly RegionAcknowledgement[]): Promise<void> {
-    const column = <Value>(value: (row: RegionAcknowledgement) => Value) => rows.map(value);
     await this.database.query(
       `insert into region_acknowledgements (acknowledgement_id, acknowledged_at, region, epoch, operation, reservation_id,
          product_id, status, qty, request_id, unrecorded)
-       select n.id, ms(n.at), n.region, n.epoch, n.operation, n.reservation, n.product, n.status, n.qty, n.request,
+       select n.id, ms(n.atMs), n.region, n.epoch, n.operation, n.reservation, n.product, n.status, n.qty, n.requestId,
          n.unrecorded
-       from unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::uuid[], $7::text[], $8::text[],
-         $9::integer[], $10::text[], $11::integer[])
-         as n(id, at, region, epoch, operation, reservation, product, status, qty, request, unrecorded)
+       from ${ROWS.sql}
        on conflict (acknowledged_at, acknowledgement_id) do update set unrecorded = excluded.unrecorded`,
-      [
-        column(({ id }) => id),
-        column(({ atMs }) => Math.floor(atMs)),
-        column(({ region }) => region),
-        column(({ epoch }) => epoch),
-        column(({ operation }) => operation),
-        column(({ reservation }) => reservation),
-        column(({ product }) => product),
-        column(({ status }) => status),
-        column(({ qty }) => qty),
-        column(({ requestId }) => requestId),
-        column(({ unrecorded }) => unrecorded),
-      ],
+      ROWS.of(rows.map((row) => ({ ...row, atMs: Math.floor(row.atMs) }))),
     );
   }
 

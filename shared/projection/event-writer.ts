@@ -6,7 +6,7 @@ import { prepared } from '../postgres/prepared.js';
 import type { EventSpan } from './event-span.js';
 import { eventsOf, type NewEvent } from './events-of-entries.js';
 import { insertEvents, insertInitialEvents } from './new-events.js';
-import { areNewReservations, insertReservations, type NewReservation } from './new-reservations.js';
+import { areNewReservations, insertReservations, type NewReservation } from './new-redemptions.js';
 
 /** How many versions of terms are cached. The discount of a version never changes. */
 const TERMS_KEPT = 10_000;
@@ -78,9 +78,7 @@ export class EventWriter {
     entries: readonly NewReservation[],
     cursor: { upTo: string; shard: number },
   ): Promise<WrittenEvents | null> {
-    const campaigns = new Map<number, string>();
-    for (const { no, terms } of entries) campaigns.set(no, String(this.#terms.get(`${no}/${terms}`)?.campaignId));
-    const span = await insertReservations(client, entries, campaigns, cursor);
+    const span = await insertReservations(client, entries, cursor);
     if (span?.count === entries.length) {
       const events = eventsOf(entries);
       const byId = new Map(entries.map((entry) => [entry.reservation, entry]));

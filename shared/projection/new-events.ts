@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EventType, OwnDataOf } from '../contracts/events.js';
 import type { CampaignId, UserId } from '../domain/ids.js';
+import { Batch } from '../postgres/batch.js';
 import type { Queryable } from '../postgres/pool.js';
 import { prepared } from '../postgres/prepared.js';
 import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
@@ -16,13 +17,19 @@ const REFUNDED_BEFORE: EventType = 'dev.doorbuster.payment.refunded_before.v1';
 /** Events that store the quantity of their time. */
 const WITH_QTY = [EXTENDED, DUPLICATED, MISMATCHED, PARTIAL, REFUNDED_BEFORE].map((type) => `'${type}'`).join(', ');
 
+const EVENTS = new Batch({
+  ...{ type: 'text', no: 'int', reservation: 'uuid', once: 'text', atMs: 'bigint', trace: 'text', data: 'jsonb' },
+  ...{ initial: 'boolean', isNew: 'boolean' },
+});
+const INITIAL = new Batch({ type: 'text', no: 'int', atMs: 'bigint', reservation: 'uuid' });
+
 // `offset 0` makes the planner look up each row in the partition of its campaign, instead of reading all partitions.
 const INSERT = `
   with made as (
     insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, trace, data, reservation_id, extra)
-    select case when n.is_new then null else event_id_of(n.once, n.type) end, n.type,
+    select case when n.isNew then null else event_id_of(n.once, n.type) end, n.type,
       case when n.reservation is null then c.product_id end, c.campaign_id,
-      case when n.reservation is null then c.product_id end, coalesce(ms(n.at), now()), nullif(n.trace, ''),
+      case when n.reservation is null then c.product_id end, coalesce(ms(n.atMs), now()), nullif(n.trace, ''),
       case when n.reservation is null
         then jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id) || n.data end,
       n.reservation,
@@ -30,13 +37,12 @@ const INSERT = `
         then case when n.type in (${WITH_QTY}) then jsonb_build_object('qty', r.qty) else '{}' end
           || case when n.initial then '{}'::jsonb else n.data end
           || case when t.version is null then jsonb_build_object('discount', c.discount) else '{}' end end
-    from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
-      with ordinality as n(type, no, reservation, once, at, trace, data, initial, is_new, position)
+    from ${EVENTS.numbered}
     join campaigns c on c.no = n.no
     left join lateral (select redemption_id, campaign_id, terms_version, status, pay_before, reserved_at, qty
       from redemptions where campaign_id = c.campaign_id and redemption_id = n.reservation offset 0) r on true
     left join campaign_terms t on t.campaign_id = r.campaign_id and t.version = r.terms_version
-    where n.reservation is null or n.is_new or (r.redemption_id is not null and case
+    where n.reservation is null or n.isNew or (r.redemption_id is not null and case
       when r.status = 'voided' and exists (select 1 from outbox o where o.event_id = event_id_of(n.once, '${VOIDED}'))
         then false
       when n.initial or (n.type = '${REDEEMED}' and r.pay_before is null)
@@ -51,8 +57,8 @@ const INSERT = `
 const INSERT_INITIAL = `
   with made as (
     insert into outbox (type, campaign_id, occurred_at, reservation_id)
-    select n.type, c.campaign_id, ms(n.at), n.reservation
-    from unnest($1::text[], $2::int[], $3::bigint[], $4::uuid[]) with ordinality as n(type, no, at, reservation, position)
+    select n.type, c.campaign_id, ms(n.atMs), n.reservation
+    from ${INITIAL.numbered}
     join campaigns c on c.no = n.no
     order by n.position
     returning seq
@@ -78,21 +84,13 @@ export async function insertEvents(
   rowsAreNew = false,
 ): Promise<EventSpan | null> {
   if (events.length === 0) return null;
-  return spanOf(
-    await client.query<SpanRow>(
-      prepared('insert_events', INSERT, [
-        events.map(({ type }) => type),
-        events.map(({ no }) => no),
-        events.map(({ reservation }) => reservation),
-        events.map(({ once }) => once),
-        events.map(({ atMs }) => atMs),
-        events.map(({ trace }) => trace),
-        events.map(({ data }) => JSON.stringify(data)),
-        events.map(({ initial }) => initial === true),
-        events.map(({ initial }) => rowsAreNew && initial === true),
-      ]),
-    ),
-  );
+  const rows = events.map((event) => ({
+    ...event,
+    data: JSON.stringify(event.data),
+    initial: event.initial === true,
+    isNew: rowsAreNew && event.initial === true,
+  }));
+  return spanOf(await client.query<SpanRow>(prepared('insert_events', INSERT, EVENTS.of(rows))));
 }
 
 /**
@@ -101,16 +99,7 @@ export async function insertEvents(
  */
 export async function insertInitialEvents(client: Queryable, events: readonly NewEvent[]): Promise<EventSpan | null> {
   if (events.length === 0) return null;
-  return spanOf(
-    await client.query<SpanRow>(
-      prepared('insert_initial_events', INSERT_INITIAL, [
-        events.map(({ type }) => type),
-        events.map(({ no }) => no),
-        events.map(({ atMs }) => atMs),
-        events.map(({ reservation }) => reservation),
-      ]),
-    ),
-  );
+  return spanOf(await client.query<SpanRow>(prepared('insert_initial_events', INSERT_INITIAL, INITIAL.of(events))));
 }
 
 type UnknownPayment = OwnDataOf<'dev.doorbuster.payment.unknown.v1'>;

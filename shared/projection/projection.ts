@@ -7,6 +7,7 @@ export type NewRedemption = Omit<EntryOf<'reserved'>, 'kind' | 'journalId' | 'st
   key: string;
   answer: string;
   trace: string;
+  metadata: string | null;
 } & RedemptionChange;
 
 /** The change of an existing reservation by a batch. null = unchanged. */
@@ -31,7 +32,7 @@ export type RedemptionChange = {
 /** Units of a reservation after some were given back, and how many were. */
 export type KeptUnits = { qty: number; released: number; refunded: number; burned: number; atMs: number };
 
-export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketChange;
+export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketChange & { metadata: string | null };
 export type TicketChange = {
   no: number;
   lineNo: number;
@@ -174,7 +175,10 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         }
         break;
       case 'queued':
-        newTickets.set(`${entry.no}/${entry.lineNo}`, { ...entry, status: 'waiting', endedMs: null });
+        newTickets.set(`${entry.no}/${entry.lineNo}`, {
+          ...entry,
+          ...{ metadata: entry.metadata ?? null, status: 'waiting', endedMs: null },
+        });
         break;
       case 'left':
         Object.assign(ticketOf(entry.no, entry.lineNo), { status: entry.ending, endedMs: entry.atMs });

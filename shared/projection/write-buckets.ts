@@ -1,3 +1,4 @@
+import { Batch } from '../postgres/batch.js';
 import type { Queryable } from '../postgres/pool.js';
 import type { Projection, StockTransfer } from './projection.js';
 
@@ -12,20 +13,13 @@ export class TransferNotOut extends Error {
   }
 }
 
+const TRANSFERS = new Batch({
+  ...{ no: 'int', from: 'int', to: 'int', units: 'bigint', out: 'bigint', atMs: 'bigint', codes: 'text' },
+});
 /** The columns of transfers, with the campaign. */
-const GIVEN = `(select n.*, c.campaign_id
-  from unnest($1::int[], $2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[])
-    as n(no, "from", "to", units, out, at, codes)
-  join campaigns c on c.no = n.no) n`;
-const columnsOf = (transfers: readonly StockTransfer[]) => [
-  transfers.map(({ no }) => no),
-  transfers.map(({ from }) => from),
-  transfers.map(({ to }) => to),
-  transfers.map(({ units }) => units),
-  transfers.map(({ out }) => out),
-  transfers.map(({ atMs }) => atMs),
-  transfers.map(({ codes }) => (codes.length > 0 ? codes.join(',') : null)),
-];
+const GIVEN = `(select n.*, c.campaign_id from ${TRANSFERS.sql} join campaigns c on c.no = n.no) n`;
+const valuesOf = (transfers: readonly StockTransfer[]) =>
+  TRANSFERS.of(transfers.map((one) => ({ ...one, codes: one.codes.join(',') || null })));
 
 /**
  * Takes units and codes out of their buckets. From now on they are on their way. A transfer that has left stays as it
@@ -36,14 +30,14 @@ export async function moveOut(client: Queryable, transfers: readonly StockTransf
   await client.query(
     `with left_now as (
        insert into stock_transfers (campaign_id, from_bucket, out_no, to_bucket, units, moved_out_at, codes)
-       select n.campaign_id, n."from", n.out, n."to", n.units, ms(n.at), string_to_array(n.codes, ',')::int[]
+       select n.campaign_id, n."from", n.out, n."to", n.units, ms(n.atMs), string_to_array(n.codes, ',')::int[]
        from ${GIVEN}
        on conflict do nothing returning campaign_id, from_bucket, units
      )
      update campaign_buckets b set total = b.total - d.units
      from (select campaign_id, from_bucket, sum(units) as units from left_now group by 1, 2) d
      where b.campaign_id = d.campaign_id and b.bucket = d.from_bucket`,
-    columnsOf(transfers),
+    valuesOf(transfers),
   );
 }
 
@@ -52,7 +46,7 @@ export async function moveIn(client: Queryable, transfers: readonly StockTransfe
   if (transfers.length === 0) return;
   const { rows } = await client.query<{ no: number; from: number; out: string }>(
     `with arrived as (
-       update stock_transfers t set moved_in_at = ms(n.at) from ${GIVEN}
+       update stock_transfers t set moved_in_at = ms(n.atMs) from ${GIVEN}
        where t.campaign_id = n.campaign_id and t.from_bucket = n."from" and t.out_no = n.out and t.moved_in_at is null
        returning t.campaign_id, t.to_bucket, t.units
      ), added as (
@@ -63,31 +57,34 @@ export async function moveIn(client: Queryable, transfers: readonly StockTransfe
      select n.no, n."from", n.out from ${GIVEN}
      where not exists (select 1 from stock_transfers t
        where t.campaign_id = n.campaign_id and t.from_bucket = n."from" and t.out_no = n.out)`,
-    columnsOf(transfers),
+    valuesOf(transfers),
   );
   const [missing] = rows;
   const transfer = missing && transfers.find(({ from, out }) => from === missing.from && out === Number(missing.out));
   if (transfer) throw new TransferNotOut(transfer);
 }
 
+const UNITS = new Batch({ no: 'int', bucket: 'int', units: 'bigint' });
+
 /** Adds units to buckets, or removes them. Changes nothing for campaigns that are not divided. */
 export async function addToBuckets(client: Queryable, added: Projection['addedTo']): Promise<void> {
   if (added.length === 0) return;
   await client.query(
     `update campaign_buckets b set total = b.total + n.units
-     from (select no, bucket, sum(units) as units from unnest($1::int[], $2::int[], $3::bigint[]) as n(no, bucket, units)
-       group by 1, 2) n join campaigns c on c.no = n.no
+     from (select no, bucket, sum(units) as units from ${UNITS.sql} group by 1, 2) n join campaigns c on c.no = n.no
      where b.campaign_id = c.campaign_id and b.bucket = n.bucket`,
-    [added.map(({ no }) => no), added.map(({ bucket }) => bucket), added.map(({ units }) => units)],
+    UNITS.of(added),
   );
 }
+
+const SEALED = new Batch({ no: 'int', bucket: 'int', atMs: 'bigint' });
 
 export async function sealBuckets(client: Queryable, sealed: Projection['sealed']): Promise<void> {
   if (sealed.length === 0) return;
   await client.query(
-    `update campaign_buckets b set sealed_at = coalesce(b.sealed_at, ms(n.at))
-     from unnest($1::int[], $2::int[], $3::bigint[]) as n(no, bucket, at) join campaigns c on c.no = n.no
+    `update campaign_buckets b set sealed_at = coalesce(b.sealed_at, ms(n.atMs))
+     from ${SEALED.sql} join campaigns c on c.no = n.no
      where b.campaign_id = c.campaign_id and b.bucket = n.bucket`,
-    [sealed.map(({ no }) => no), sealed.map(({ bucket }) => bucket), sealed.map(({ atMs }) => atMs)],
+    SEALED.of(sealed),
   );
 }

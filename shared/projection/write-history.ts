@@ -1,5 +1,11 @@
+import { Batch } from '../postgres/batch.js';
 import type { Queryable } from '../postgres/pool.js';
 import type { HistoryRow } from './projection.js';
+
+const HISTORY = new Batch({
+  ...{ no: 'int', reservation: 'uuid', journalId: 'text', kind: 'text', atMs: 'bigint', by: 'text', reason: 'text' },
+  ...{ detail: 'jsonb' },
+});
 
 /**
  * Adds changes of reservations to their history, and one link to the chain of each campaign and bucket (decision 76).
@@ -11,14 +17,12 @@ export async function insertHistory(client: Queryable, rows: readonly HistoryRow
     `with given as materialized (
        select n.*, c.campaign_id, redemption_bucket(n.reservation) as bucket,
          case when n.reason <> '' then uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) end as salt
-       from unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::jsonb[])
-         with ordinality as n(no, reservation, journal, kind, at, actor, reason, detail, position)
-       join campaigns c on c.no = n.no
+       from ${HISTORY.numbered} join campaigns c on c.no = n.no
      ), entry as materialized (
        select *, case when salt is not null then sha256(salt || convert_to(reason, 'UTF8')) end as digest from given
      ), batch as (
        select campaign_id, bucket, sha256(convert_to(string_agg(jsonb_build_array(
-           reservation, journal, kind, at * 1000, actor, encode(digest, 'hex'), detail)::text, E'\n' order by position), 'UTF8')) as digest
+           reservation, journalId, kind, atMs * 1000, "by", encode(digest, 'hex'), detail)::text, E'\n' order by position), 'UTF8')) as digest
        from entry group by campaign_id, bucket
      ), link as (
        insert into redemption_links (campaign_id, bucket, batch, link)
@@ -31,19 +35,10 @@ export async function insertHistory(client: Queryable, rows: readonly HistoryRow
      )
      insert into redemption_history (campaign_id, bucket, batch, position, reservation_id, journal_id, kind, at, actor,
        reason, reason_salt, reason_digest, detail)
-     select e.campaign_id, e.bucket, l.batch, e.position, e.reservation, e.journal, e.kind, ms(e.at), e.actor,
+     select e.campaign_id, e.bucket, l.batch, e.position, e.reservation, e.journalId, e.kind, ms(e.atMs), e."by",
        nullif(e.reason, ''), e.salt, e.digest, e.detail
      from entry e join link l using (campaign_id, bucket)`,
-    [
-      rows.map(({ no }) => no),
-      rows.map(({ reservation }) => reservation),
-      rows.map(({ journalId }) => journalId),
-      rows.map(({ kind }) => kind),
-      rows.map(({ atMs }) => atMs),
-      rows.map(({ by }) => by),
-      rows.map(({ reason }) => reason),
-      rows.map(({ detail }) => (detail === null ? null : JSON.stringify(detail))),
-    ],
+    HISTORY.of(rows.map((row) => ({ ...row, detail: row.detail && JSON.stringify(row.detail) }))),
   );
 }
 

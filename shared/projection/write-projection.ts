@@ -1,3 +1,4 @@
+import { Batch } from '../postgres/batch.js';
 import type { Queryable } from '../postgres/pool.js';
 import { markEndedPlaces } from '../postgres/push-subscriptions.js';
 import { answerOwner } from '../postgres/snapshot.js';
@@ -74,47 +75,37 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   return inserted === batch.newRedemptions.length;
 }
 
+const CHANGES = new Batch({
+  ...{ no: 'int', reservation: 'uuid', status: 'text', slot: 'int', burned: 'boolean', reacquired: 'boolean' },
+  ...{ redeemedMs: 'bigint', releasedMs: 'bigint', refundedMs: 'bigint', reason: 'text', payment: 'text' },
+  ...{ extendedToMs: 'bigint' },
+});
+
 /** A voided row stays voided, even if a later entry changes the reservation. */
 async function changeRedemptions(client: Queryable, changes: readonly RedemptionChange[]): Promise<void> {
   if (changes.length === 0) return;
-  const column = <Key extends keyof RedemptionChange>(key: Key) => changes.map((change) => change[key]);
   const { rows } = await client.query<{ id: string }>(
     `with change as (
-       select c.*, k.campaign_id
-       from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
-         $8::bigint[], $9::text[], $10::text[], $11::int[], $12::bigint[])
-         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment, no, extended)
-       left join campaigns k on k.no = c.no
+       select n.*, c.campaign_id from ${CHANGES.sql} left join campaigns c on c.no = n.no
      ), changed as (
        update redemptions r set
          status = coalesce(c.status, r.status), slot = coalesce(c.slot, r.slot), burned = coalesce(c.burned, r.burned),
-         reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemed), r.redeemed_at),
-         released_at = coalesce(ms(c.released), r.released_at), refunded_at = coalesce(ms(c.refunded), r.refunded_at),
+         reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemedMs), r.redeemed_at),
+         released_at = coalesce(ms(c.releasedMs), r.released_at), refunded_at = coalesce(ms(c.refundedMs), r.refunded_at),
          reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref),
-         pay_before = coalesce(ms(c.extended), r.pay_before), extended = r.extended or c.extended is not null,
+         pay_before = coalesce(ms(c.extendedToMs), r.pay_before), extended = r.extended or c.extendedToMs is not null,
          burned_qty = case when c.status = 'voided' then 0 else r.burned_qty end
-       from change c where r.campaign_id = c.campaign_id and r.redemption_id = c.id and r.status <> 'voided'
+       from change c where r.campaign_id = c.campaign_id and r.redemption_id = c.reservation and r.status <> 'voided'
        returning r.redemption_id
      )
-     select c.id from change c
-     where not exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.redemption_id = c.id)`,
-    [
-      column('reservation'),
-      column('status'),
-      column('slot'),
-      column('burned'),
-      column('reacquired'),
-      column('redeemedMs'),
-      column('releasedMs'),
-      column('refundedMs'),
-      column('reason'),
-      column('payment'),
-      column('no'),
-      column('extendedToMs'),
-    ],
+     select c.reservation as id from change c
+     where not exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.redemption_id = c.reservation)`,
+    CHANGES.of(changes),
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
 }
+
+const PAYMENTS = new Batch({ no: 'int', reservation: 'uuid', payment: 'text', atMs: 'bigint' });
 
 /**
  * Stores payments after the first one. The first reference that arrives is stored with the reservation. Every other
@@ -126,84 +117,58 @@ async function keepFurtherPayments(
   payments: Projection['furtherPayments'],
 ): Promise<ReadonlySet<string>> {
   if (payments.length === 0) return new Set();
-  const values = [
-    payments.map(({ reservation }) => reservation),
-    payments.map(({ payment }) => payment),
-    payments.map(({ atMs }) => atMs),
-    payments.map(({ no }) => no),
-  ];
-  const given = `(select n.*, c.campaign_id
-    from unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) with ordinality as n(id, payment, at, no, position)
-    left join campaigns c on c.no = n.no) n`;
-  const itsRow = 'r.campaign_id = n.campaign_id and r.redemption_id = n.id';
+  const values = PAYMENTS.of(payments);
+  const given = `(select n.*, c.campaign_id from ${PAYMENTS.numbered} left join campaigns c on c.no = n.no) n`;
+  const itsRow = 'r.campaign_id = n.campaign_id and r.redemption_id = n.reservation';
   const first = await client.query<{ id: string; payment: string }>(
     `update redemptions r set payment_ref = n.payment
-     from (select distinct on (id) id, campaign_id, payment from ${given} order by id, position) n
-     where ${itsRow} and r.payment_ref is null returning n.id, n.payment`,
+     from (select distinct on (reservation) reservation, campaign_id, payment from ${given} order by reservation, position) n
+     where ${itsRow} and r.payment_ref is null returning n.reservation as id, n.payment`,
     values,
   );
   const further = await client.query<{ id: string; payment: string }>(
     `insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
-     select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on ${itsRow}
+     select n.reservation, n.payment, r.campaign_id, ms(n.atMs) from ${given} join redemptions r on ${itsRow}
      where r.payment_ref is distinct from n.payment order by n.position
      on conflict (reservation_id, payment_ref) do nothing returning reservation_id as id, payment_ref as payment`,
     values,
   );
   const { rows } = await client.query<{ id: string }>(
-    `select n.id from ${given} where not exists (select 1 from redemptions r where ${itsRow})`,
+    `select n.reservation as id from ${given} where not exists (select 1 from redemptions r where ${itsRow})`,
     values,
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
   return new Set([...first.rows, ...further.rows].map(({ id, payment }) => `${id} ${payment}`));
 }
 
+const TICKETS = new Batch({
+  ...{ no: 'int', lineNo: 'bigint', user: 'text', qty: 'int', status: 'text', reservation: 'uuid', order: 'text' },
+  ...{ atMs: 'bigint', endedMs: 'bigint', device: 'text', key: 'text', answer: 'text', trace: 'text', code: 'int' },
+  ...{ stacking: 'text', metadata: 'jsonb' },
+});
+
 async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): Promise<void> {
   if (tickets.length === 0) return;
-  const column = <Key extends keyof NewTicket>(key: Key) => tickets.map((ticket) => ticket[key]);
   await client.query(
     `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
        device_fp, idempotency_key, idempotency_answer, trace, code_no, stacking, metadata)
-     select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
-       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code, n.stacking, n.metadata
-     from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[], $16::jsonb[])
-       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code, stacking, metadata)
-     left join campaigns c on c.no = n.no
+     select c.campaign_id, n.lineNo, n."user", n.qty, n.status, n.reservation, n."order", ms(n.atMs), ms(n.endedMs),
+       n.device, n.key, n.answer, n.trace, n.code, n.stacking, n.metadata
+     from ${TICKETS.sql} left join campaigns c on c.no = n.no
      on conflict (campaign_id, line_no) do nothing`,
-    [
-      column('no'),
-      column('lineNo'),
-      column('user'),
-      column('qty'),
-      column('status'),
-      column('reservation'),
-      column('order'),
-      column('atMs'),
-      column('endedMs'),
-      column('device'),
-      column('key'),
-      column('answer'),
-      column('trace'),
-      column('code'),
-      column('stacking'),
-      column('metadata'),
-    ],
+    TICKETS.ofSparse(tickets),
   );
 }
+
+const TICKET_CHANGES = new Batch({ no: 'int', lineNo: 'bigint', status: 'text', endedMs: 'bigint' });
 
 async function changeTickets(client: Queryable, changes: readonly TicketChange[]): Promise<void> {
   if (changes.length === 0) return;
   await client.query(
-    `update waiting_tickets t set status = n.status, ended_at = ms(n.ended)
-     from unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[]) as n(no, line_no, status, ended)
-     join campaigns c on c.no = n.no
-     where t.campaign_id = c.campaign_id and t.line_no = n.line_no`,
-    [
-      changes.map(({ no }) => no),
-      changes.map(({ lineNo }) => lineNo),
-      changes.map(({ status }) => status),
-      changes.map(({ endedMs }) => endedMs),
-    ],
+    `update waiting_tickets t set status = n.status, ended_at = ms(n.endedMs)
+     from ${TICKET_CHANGES.sql} join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.line_no = n.lineNo`,
+    TICKET_CHANGES.of(changes),
   );
 }
 
@@ -230,20 +195,17 @@ async function setBeginnings(client: Queryable, begun: readonly [number, number]
   );
 }
 
+const ANSWERS = new Batch({ no: 'int', key: 'text', answer: 'text', atMs: 'bigint' });
+
 /** The primary key contains campaign, user and key, because two users, or two shards, may have the same key. */
 async function insertAnswers(client: Queryable, rows: Projection['answers']): Promise<void> {
   if (rows.length === 0) return;
   await client.query(
     `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
-     select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.at)
-     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as n(no, key, answer, at) join campaigns c on c.no = n.no
+     select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.atMs)
+     from ${ANSWERS.sql} join campaigns c on c.no = n.no
      on conflict (campaign_id, idempotency_key) do nothing`,
-    [
-      rows.map(({ no }) => no),
-      rows.map(({ key }) => key),
-      rows.map(({ answer }) => answer),
-      rows.map(({ atMs }) => atMs),
-    ],
+    ANSWERS.of(rows),
   );
 }
 
@@ -288,6 +250,8 @@ async function setStatuses(client: Queryable, statuses: readonly [number, string
   );
 }
 
+const LINES = new Batch({ no: 'int', upTo: 'bigint', atMs: 'bigint', bucket: 'int' });
+
 /** Ends the tickets that still wait in closed lines, including tickets of the same batch. */
 async function closeLines(
   client: Queryable,
@@ -295,36 +259,29 @@ async function closeLines(
 ): Promise<void> {
   if (lines.length === 0) return;
   await client.query(
-    `update waiting_tickets t set status = 'closed', ended_at = ms(n.at)
-     from unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) as n(no, up_to, at, bucket)
-     join campaigns c on c.no = n.no
-     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.up_to
+    `update waiting_tickets t set status = 'closed', ended_at = ms(n.atMs)
+     from ${LINES.sql} join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.upTo
        and (c.buckets = 1 or redemption_bucket(t.reservation_id) = n.bucket)`,
-    [
-      lines.map(([no]) => no),
-      lines.map(([, { upTo }]) => upTo),
-      lines.map(([, { atMs }]) => atMs),
-      lines.map(([, { bucket }]) => bucket),
-    ],
+    LINES.of(lines.map(([no, line]) => ({ no, ...line }))),
   );
 }
 
+const AUDIT = new Batch({
+  ...{ atMs: 'bigint', actor: 'text', action: 'text', no: 'int', before: 'jsonb', after: 'jsonb', request: 'text' },
+});
+
 async function insertAudit(client: Queryable, rows: Projection['audit']): Promise<void> {
   if (rows.length === 0) return;
+  const texts = rows.map((row) => ({
+    ...row,
+    before: row.before && JSON.stringify(row.before),
+    after: JSON.stringify(row.after),
+  }));
   await client.query(
     `insert into audit_log (at, actor, action, campaign_id, before, after, request_id, chain)
-     select ms(n.at), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, ''), 'journal'
-     from unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::jsonb[], $6::jsonb[], $7::text[])
-       with ordinality as n(at, actor, action, no, before, after, request, position)
-     join campaigns c on c.no = n.no order by n.position`,
-    [
-      rows.map(({ atMs }) => atMs),
-      rows.map(({ actor }) => actor),
-      rows.map(({ action }) => action),
-      rows.map(({ no }) => no),
-      rows.map(({ before }) => before && JSON.stringify(before)),
-      rows.map(({ after }) => JSON.stringify(after)),
-      rows.map(({ request }) => request),
-    ],
+     select ms(n.atMs), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, ''), 'journal'
+     from ${AUDIT.numbered} join campaigns c on c.no = n.no order by n.position`,
+    AUDIT.of(texts),
   );
 }

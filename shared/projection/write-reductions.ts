@@ -1,5 +1,10 @@
+import { Batch } from '../postgres/batch.js';
 import type { Queryable } from '../postgres/pool.js';
 import type { RedemptionChange } from './projection.js';
+
+const REDUCTIONS = new Batch({
+  ...{ no: 'int', reservation: 'uuid', qty: 'int', released: 'int', refunded: 'int', burned: 'int', atMs: 'bigint' },
+});
 
 /**
  * Writes the units that reservations have kept, and how many they gave back. A voided reservation has burned none.
@@ -13,24 +18,12 @@ export async function writeReductions(
 ): Promise<void> {
   const reduced = rows.flatMap(({ no, reservation, kept }) => (kept ? [{ ...kept, no, reservation }] : []));
   if (reduced.length === 0) return;
-  const column = <Key extends keyof (typeof reduced)[number]>(key: Key) => reduced.map((row) => row[key]);
   await client.query(
-    `update redemptions r set qty = n.qty, released_qty = n.released, refunded_qty = n.refunded, 
-       burned_qty = case when r.status = 'voided' then 0 else n.burned end, reduced_at = ms(n.at)
-     from unnest($1::uuid[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::bigint[])
-       as n(id, no, qty, released, refunded, burned, at)
-     join campaigns c on c.no = n.no
-     where r.campaign_id = c.campaign_id and r.redemption_id = n.id and r.qty >= n.qty
-       and ($8 or r.status <> 'voided')`,
-    [
-      column('reservation'),
-      column('no'),
-      column('qty'),
-      column('released'),
-      column('refunded'),
-      column('burned'),
-      column('atMs'),
-      of === 'made',
-    ],
+    `update redemptions r set qty = n.qty, released_qty = n.released, refunded_qty = n.refunded,
+       burned_qty = case when r.status = 'voided' then 0 else n.burned end, reduced_at = ms(n.atMs)
+     from ${REDUCTIONS.sql} join campaigns c on c.no = n.no
+     where r.campaign_id = c.campaign_id and r.redemption_id = n.reservation and r.qty >= n.qty
+       and ($${REDUCTIONS.count + 1} or r.status <> 'voided')`,
+    [...REDUCTIONS.of(reduced), of === 'made'],
   );
 }
