@@ -5,7 +5,7 @@ import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/d
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { ClaimRequest } from '../claim/claim.js';
+import type { ClaimRequest } from '../../shared/sale/reserve-input.js';
 import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';

@@ -1,6 +1,7 @@
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
-import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
+import type { ClaimRequest } from '../../shared/sale/reserve-input.js';
+import type { Claim, ClaimLimits, ClaimResult, HeldUnit } from '../claim/claim.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
 import type { PayLinks } from '../claim/pay-links.js';

@@ -2,10 +2,7 @@ import type { BucketClaims } from '../../shared/buckets/bucket-claims.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import {
   campaignNoOf,
-  type DeviceId,
-  type IdempotencyKey,
   newReservationPrefix,
-  type OrderId,
   type ProductId,
   reservationIdOf,
   type UserId,
@@ -19,7 +16,7 @@ import {
   decodeIdempotencyRecord,
   type IdempotencyRecord,
 } from '../../shared/redis/idempotency-record.js';
-import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-input.js';
+import type { ClaimRequest, ReserveInput } from '../../shared/sale/reserve-input.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import type { ReserveOutcome, StoreReserveOutcome } from '../../shared/sale/scripts/reserve.js';
@@ -32,31 +29,6 @@ import type { Acknowledgements } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 import type { CommittedClaims } from './committed-claims.js';
 import { tracedDecision } from './traced-decision.js';
-
-export type ClaimRequest = {
-  product: ProductId;
-  user: UserId;
-  qty: number;
-  key: IdempotencyKey;
-  /** null = derived from the reservation id */
-  order: OrderId | null;
-  /** null = no token; the caller has verified its signature */
-  token: { expiresAtSeconds: number } | null;
-  device: DeviceId | null;
-  /** Whether the request proves the identity of the user (ShopperIdentity). */
-  proven: boolean;
-  /** Device that the request proves by a genuine token, never a derived one; null = none. */
-  holderDevice: DeviceId | null;
-  /** Key of the device's quota (RequestDevice). */
-  counted: string | null;
-  /** Network of the request (`networkOf`). */
-  network: string;
-  trace: string;
-  /** JSON of the metadata; null = none */
-  metadata: string | null;
-  /** null = a claim by product */
-  coupon: CouponClaim | null;
-};
 
 /** A promised unit. */
 export type HeldUnit = {
@@ -149,8 +121,7 @@ export class Claim {
 
   /**
    * Claims a unit or a place.
-   * @param terms version of the terms that the audience was evaluated for, in the form of `ReserveInput.terms`. It is a
-   *   separate parameter because copying the request to add a field costs as much as parsing its body
+   * @param terms version of the terms that the audience was evaluated for, in the form of `ReserveInput.terms`
    * @param linkMark of the link to pay (`PayLinks.markOf`). It is remembered for replays
    * @throws Problem for every refusal
    * @throws TermsChanged if the version is outdated, see judgedClaim
@@ -158,38 +129,26 @@ export class Claim {
    */
   async run(request: ClaimRequest, terms: number, linkMark = ''): Promise<ClaimResult> {
     const ticketKey = keysOfResponse(this.tickets.signingKeyId, linkMark);
-    const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
+    const { product, user } = request;
     const looked = this.requireHome?.(product, user);
     if (looked) await looked;
     const reservationPrefix = newReservationPrefix();
-    const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
+    const caller = request.proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
     const bucket = this.sales.bucketOf(product, user);
     const buckets = this.sales.map.bucketsOf(product);
-    if (token === null) await this.#requireQuota(request);
-    const input = {
-      product,
-      user,
-      qty,
+    if (request.token === null) await this.#requireQuota(request);
+    const input: ReserveInput = {
+      claim: request,
       reservationPrefix,
-      order,
-      token,
-      key,
       ticketKey,
-      device,
-      proven,
-      holderDevice,
-      counted,
-      trace,
-      metadata: request.metadata,
       terms,
-      coupon,
       // Counts before the decision, because one call may decide several requests of the same caller.
       newKeys: this.limits.placeCalls - this.#promises.count(caller) + 1,
       bucket: buckets === 1 ? null : { buckets, place: null },
     };
     const outcome =
-      this.tracing !== null && isSampled(trace)
-        ? await tracedDecision(this.tracing, input, () => this.#reserve(input, caller, bucket))
+      this.tracing !== null && isSampled(request.trace)
+        ? await tracedDecision(this.tracing, request, () => this.#reserve(input, caller, bucket))
         : await this.#reserve(input, caller, bucket);
     switch (outcome.kind) {
       case 'reserved':
@@ -236,7 +195,7 @@ export class Claim {
   async #reserve(input: ReserveInput, caller: string, bucket: number): Promise<ReserveOutcome> {
     let isPromise = false;
     try {
-      const decision = await this.sales.of(input.product, bucket).claims.reserve(input);
+      const decision = await this.sales.of(input.claim.product, bucket).claims.reserve(input);
       const outcome = isFinal(decision) ? decision : await this.bucketClaims.decide(input, decision);
       isPromise = outcome.kind === 'reserved' || outcome.kind === 'queued' || outcome.kind === 'waiting';
       return outcome;

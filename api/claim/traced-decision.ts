@@ -1,11 +1,11 @@
 import type { Tracing } from '../../shared/observability/tracing.js';
-import type { ReserveInput } from '../../shared/sale/reserve-input.js';
+import type { ClaimRequest } from '../../shared/sale/reserve-input.js';
 import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 
 /** Decides a claim within a span: the wait for its batch, and the call of the script that decides the batch. */
 export async function tracedDecision(
   tracing: Tracing,
-  { trace, product }: ReserveInput,
+  { trace, product }: ClaimRequest,
   decide: () => Promise<ReserveOutcome>,
 ): Promise<ReserveOutcome> {
   const span = tracing.start('reserve', {

@@ -1,6 +1,7 @@
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import type { ClaimRequest } from '../../shared/sale/reserve-input.js';
 import { claimSender } from '../claim/send-claim.js';
 import type { AttemptRate } from '../guards/abuse/attempt-rate.js';
 import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
@@ -102,21 +103,18 @@ export function redeemRoute(deps: RedeemDeps): Route {
         const { rateLimit: headers, entering } = await enter(policy, token, found.product);
         assertGenuine(call, body, token);
         assertOwner(found, user);
-        const result = await redemption.run(found, {
-          ...who,
+        const claim: ClaimRequest = {
+          ...{ product: found.product, user, qty: 1, key, order: body.order_id as OrderId, coupon: null },
+          token: token && { expiresAtSeconds: Number(body.expires_at) },
           // Invented codes never reach the script's quota of devices, so this quota would distinguish them.
           device: isUniform ? null : device,
           counted: isUniform ? null : counted,
           proven: identity.proven,
           holderDevice: token && named,
-          attestation: token && { expiresAtSeconds: Number(body.expires_at) },
-          order: body.order_id as OrderId,
-          oneTimeToken: body.token ?? null,
-          key,
-          network,
-          trace: req.trace,
-          metadata: metadataText(body.metadata),
-        });
+          ...{ network, trace: req.trace, metadata: metadataText(body.metadata) },
+        };
+        const { attributes, cart } = who;
+        const result = await redemption.run(found, { claim, attributes, cart, oneTimeToken: body.token ?? null });
         about(found, result);
         if (result.replayed) {
           if (headers) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);

@@ -1,8 +1,8 @@
 import type { Cart, Discount } from '../../shared/domain/discount.js';
-import type { DeviceId, IdempotencyKey, OrderId, UserId } from '../../shared/domain/ids.js';
 import { applyDiscounts } from '../../shared/domain/stacking.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
+import type { ClaimRequest } from '../../shared/sale/reserve-input.js';
 import type { Claim, ClaimResult, HeldUnit } from '../claim/claim.js';
 import { judgedClaim } from '../claim/judged-claim.js';
 import type { Claimed } from '../claim/send-claim.js';
@@ -12,24 +12,11 @@ import type { RedeemedData } from './coupon.contract.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
 export type RedemptionRequest = {
-  user: UserId;
-  order: OrderId;
+  claim: ClaimRequest;
   attributes: Record<string, unknown>;
   cart: Cart | null;
   /** As sent; null = none. */
   oneTimeToken: string | null;
-  key: IdempotencyKey;
-  attestation: { expiresAtSeconds: number } | null;
-  device: DeviceId | null;
-  /** As in ClaimRequest. */
-  proven: boolean;
-  holderDevice: DeviceId | null;
-  /** Key of the device's quota (RequestDevice). */
-  counted: string | null;
-  network: string;
-  trace: string;
-  /** JSON of the metadata; null = none */
-  metadata: string | null;
 };
 
 export type Redeemed = Claimed<{ status: 201; data: RedeemedData }>;
@@ -45,61 +32,20 @@ export class Redemption {
   /** @throws Problem for every refusal · EngineUnavailable if Redis or Postgres is unavailable */
   async run(issued: IssuedCode, request: RedemptionRequest): Promise<Redeemed> {
     assertByCode(issued, this.claim.sales.map);
-    const once = this.#verified(issued, request);
+    const claim = { ...request.claim, coupon: { code: issued.codeNo, once: this.#verified(issued, request) } };
     return judgedClaim(
       issued.terms,
       request.attributes,
       async (version, before) => (await this.terms.inForce(issued.product, version)) ?? before,
-      async (terms, judged) =>
-        this.#responseOf({ ...issued, terms }, request, await this.#claim(issued, request, once, judged)),
+      async (terms, judged) => this.#responseOf({ ...issued, terms }, request, await this.claim.run(claim, judged)),
     );
   }
 
-  #verified({ code }: IssuedCode, { oneTimeToken, user }: RedemptionRequest): Verified {
+  #verified({ code }: IssuedCode, { oneTimeToken, claim }: RedemptionRequest): Verified {
     if (oneTimeToken === null) return null;
-    const once = this.tokens.verify(oneTimeToken, code, user);
+    const once = this.tokens.verify(oneTimeToken, code, claim.user);
     if (!once) throw new Problem('token_invalid', 'The one-time token is not valid for this code and user.');
     return once;
-  }
-
-  #claim(
-    { codeNo, product }: IssuedCode,
-    {
-      user,
-      order,
-      key,
-      attestation: token,
-      device,
-      proven,
-      holderDevice,
-      counted,
-      network,
-      trace,
-      metadata,
-    }: RedemptionRequest,
-    once: Verified,
-    terms: number,
-  ): Promise<ClaimResult> {
-    const coupon = { code: codeNo, once };
-    return this.claim.run(
-      {
-        product,
-        user,
-        qty: 1,
-        key,
-        order,
-        token,
-        device,
-        proven,
-        holderDevice,
-        counted,
-        network,
-        trace,
-        metadata,
-        coupon,
-      },
-      terms,
-    );
   }
 
   async #responseOf(

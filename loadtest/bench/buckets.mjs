@@ -125,9 +125,11 @@ async function checkOut(sale, name, reservationPrefix) {
   const user = /** @type {never} */ (name);
   const bucket = core.sales.bucketOf(product, user);
   const input = {
-    ...{ product, user, qty: 1, reservationPrefix, order: null, token: null, key: /** @type {never} */ (randomUUID()) },
-    ...{ ticketKey: 't1', device: null, proven: false, holderDevice: null, counted: null, trace: '', terms: 0 },
-    ...{ coupon: null, newKeys: 60, bucket: { buckets: BUCKETS, place: null } },
+    claim: {
+      ...{ product, user, qty: 1, key: /** @type {never} */ (randomUUID()), order: null, token: null, device: null },
+      ...{ proven: false, holderDevice: null, counted: null, network: '', trace: '', metadata: null, coupon: null },
+    },
+    ...{ reservationPrefix, ticketKey: 't1', terms: 0, newKeys: 60, bucket: { buckets: BUCKETS, place: null } },
   };
   const numbersWereDrawn = sale.queued > 0;
   const first = await core.sales.of(product, bucket).claims.reserve(input);

@@ -71,23 +71,14 @@ export async function loadCampaign({ store }, no, product) {
  */
 export async function reserveOne({ store, newPrefix }, product, id, expiresAtSeconds) {
   const device = `fp-${id}`;
+  const claim = {
+    ...{ product, user: id, qty: 1, key: `key-${product}-${id}`, order: null, token: { expiresAtSeconds }, device },
+    ...{ proven: false, holderDevice: device, counted: device, network: '', trace: '', metadata: null, coupon: null },
+  };
   const { kind } = await (store.claims ?? store).reserve({
-    product,
-    user: id,
-    qty: 1,
-    reservationPrefix: newPrefix(),
-    order: null,
-    token: { expiresAtSeconds },
-    key: `key-${product}-${id}`,
-    ticketKey: 't1',
-    device,
-    proven: false,
-    holderDevice: device,
-    counted: device,
-    trace: '',
-    terms: 0,
-    coupon: null,
-    newKeys: 60,
+    // Other revisions read the fields of the claim here.
+    ...claim,
+    ...{ claim, reservationPrefix: newPrefix(), ticketKey: 't1', terms: 0, newKeys: 60, bucket: null },
   });
   if (kind !== 'reserved') throw new Error(`Redis decided otherwise: ${kind}`);
 }

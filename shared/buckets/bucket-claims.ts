@@ -55,7 +55,7 @@ export class BucketClaims implements UnitFetch {
    */
   async decide(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
     if (first.kind !== 'draw' || first.lineNo !== null) return this.#decideAll(input, first);
-    const { product, user } = input;
+    const { product, user } = input.claim;
     const name = `${product} ${user}`;
     const earlier = this.#joining.get(name);
     if (earlier) {
@@ -68,7 +68,7 @@ export class BucketClaims implements UnitFetch {
   }
 
   async #decideAll(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
-    const { product } = input;
+    const { product } = input.claim;
     const drawn: number[] = [];
     let outcome: ReserveOutcome | null = null;
     try {
@@ -86,7 +86,7 @@ export class BucketClaims implements UnitFetch {
 
   /** @param drawn gets the numbers that are drawn */
   async #decide(input: ReserveInput, first: StoreReserveOutcome, drawn: number[]): Promise<ReserveOutcome> {
-    const { product, user } = input;
+    const { product, user } = input.claim;
     const bucket = this.sales.bucketOf(product, user);
     const until = performance.now() + this.limits.bucketClaimMs;
     let claim = input;
@@ -101,7 +101,8 @@ export class BucketClaims implements UnitFetch {
           claim = { ...input, bucket: await this.#placeFor(product, outcome.lineNo, drawn) };
           break;
         case 'empty':
-          if (!(await inTime(until, product, this.#fetch(product, bucket, input.qty)))) return { kind: 'sold_out' };
+          if (!(await inTime(until, product, this.#fetch(product, bucket, input.claim.qty))))
+            return { kind: 'sold_out' };
           break;
         default:
           return outcome;

@@ -3,7 +3,7 @@ import { reservationIdOf } from '../domain/ids.js';
 import { durabilityOf, encodeIdempotencyRecord, encodeStoredRequest } from '../redis/idempotency-record.js';
 import { packRecord } from '../redis/record-format.js';
 import { REDEMPTION } from '../redis/record-formats.js';
-import type { ReserveInput } from './reserve-input.js';
+import type { ClaimRequest, ReserveInput } from './reserve-input.js';
 import type { ReserveOutcome } from './scripts/reserve.js';
 
 type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;
@@ -19,7 +19,7 @@ export function reservedEntry(
   replicas: number,
 ): RawEntry {
   const { reservationId, orderId, dueMs, durable, code, terms, slot, atMs, journalId } = outcome;
-  const { ticketKey } = input;
+  const { claim, ticketKey } = input;
   const durability = durabilityOf(durable, replicas);
   const completed = { kind: 'completed', reservationId, orderId, dueMs, ticketKey, durability, code, terms } as const;
   return {
@@ -28,9 +28,9 @@ export function reservedEntry(
       kind: 'reserved',
       no: String(no),
       reservation: reservationId,
-      user: input.user,
+      user: claim.user,
       order: orderId,
-      qty: String(input.qty),
+      qty: String(claim.qty),
       slot: String(slot),
       at: String(atMs),
       due: String(dueMs),
@@ -38,17 +38,18 @@ export function reservedEntry(
       state: dueMs > 0 ? 'reserved' : 'redeemed',
       code: code === null ? '' : String(code),
       terms: String(terms),
-      key: input.key,
+      key: claim.key,
       answer: answerText(input, no, completed),
-      device: input.device ?? '',
-      trace: input.trace,
+      device: claim.device ?? '',
+      trace: claim.trace,
       stacking: outcome.stacking,
-      ...(input.metadata ? { metadata: input.metadata } : {}),
+      ...(claim.metadata ? { metadata: claim.metadata } : {}),
     },
   };
 }
 
 export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): RawEntry {
+  const { claim } = input;
   const { no, journalId, lineNo, atMs } = outcome;
   return {
     journalId,
@@ -56,18 +57,18 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
       kind: 'queued',
       no: String(no),
       reservation: reservationIdOf(input.reservationPrefix, no),
-      user: input.user,
-      order: input.order ?? '',
-      qty: String(input.qty),
+      user: claim.user,
+      order: claim.order ?? '',
+      qty: String(claim.qty),
       line: String(lineNo),
-      code: input.coupon?.code ? String(input.coupon.code) : '',
+      code: claim.coupon?.code ? String(claim.coupon.code) : '',
       at: String(atMs),
-      key: input.key,
+      key: claim.key,
       answer: placeText(input, outcome, reservationIdOf(input.reservationPrefix, no)),
-      device: input.device ?? '',
-      trace: input.trace,
+      device: claim.device ?? '',
+      trace: claim.trace,
       stacking: outcome.stacking,
-      ...(input.metadata ? { metadata: input.metadata } : {}),
+      ...(claim.metadata ? { metadata: claim.metadata } : {}),
     },
   };
 }
@@ -75,11 +76,11 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
 /** Returns the idempotency record of a response that acknowledges a promise again. */
 export function repeatedAnswer(input: ReserveInput, outcome: Outcome<'waiting' | 'replayed'>): string {
   if (outcome.kind === 'waiting') return placeText(input, outcome, outcome.reservationId);
-  return encodeStoredRequest(outcome.no, input.qty, input.user, requestOf(input), outcome.answer);
+  return encodeStoredRequest(outcome.no, input.claim.qty, input.claim.user, requestOf(input.claim), outcome.answer);
 }
 
 /** Returns the fields of a request's fingerprint besides product, user and quantity. lua/reserve.lua compares it. */
-export function requestOf({ coupon, order }: Pick<ReserveInput, 'coupon' | 'order'>): string {
+export function requestOf({ coupon, order }: Pick<ClaimRequest, 'coupon' | 'order'>): string {
   return coupon ? packRecord(REDEMPTION, { code: coupon.code, order: order ?? '', answer: '' }) : '';
 }
 
@@ -98,5 +99,11 @@ function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>, 
 }
 
 function answerText(input: ReserveInput, no: number, answer: Parameters<typeof encodeIdempotencyRecord>[0]): string {
-  return encodeStoredRequest(no, input.qty, input.user, requestOf(input), encodeIdempotencyRecord(answer));
+  return encodeStoredRequest(
+    no,
+    input.claim.qty,
+    input.claim.user,
+    requestOf(input.claim),
+    encodeIdempotencyRecord(answer),
+  );
 }

@@ -44,7 +44,7 @@ export class Claims {
   async reserve(input: ReserveInput): Promise<StoreReserveOutcome> {
     let outcome = await this.#reserve(input);
     if (outcome.kind === 'not_combinable') {
-      outcome = await this.orders.whileLive(input.user, orderOf(input), outcome, () => this.#reserve(input));
+      outcome = await this.orders.whileLive(input.claim.user, orderOf(input), outcome, () => this.#reserve(input));
     }
     if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
     if (outcome.kind === 'replayed' || outcome.kind === 'waiting') await this.#rememberAgain(input, outcome);
@@ -54,7 +54,7 @@ export class Claims {
 
   #reserve(input: ReserveInput): Promise<ReserveDecision> {
     // One key for all requests of a call: a server that changes its key meanwhile makes two groups.
-    return this.#reservations.run(`${input.product} ${input.ticketKey}`, input);
+    return this.#reservations.run(`${input.claim.product} ${input.ticketKey}`, input);
   }
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
@@ -63,7 +63,7 @@ export class Claims {
     );
     if (outcome.kind === 'decided') {
       const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs, (verdict) =>
-        this.onVelocity((inputs[0] as ReserveInput).product, verdict),
+        this.onVelocity((inputs[0] as ReserveInput).claim.product, verdict),
       );
       return decisions.map((one) => this.calls.scripts.located('reserve', one));
     }
@@ -79,7 +79,7 @@ export class Claims {
   #replayOrEnded(input: ReserveInput, missed: Missed): Promise<StoreReserveOutcome> {
     return decided<ReserveDecision>(
       () => this.#reserve(input),
-      (recall) => recall.answer(input.product, input.user, input.key),
+      (recall) => recall.answer(input.claim.product, input.claim.user, input.claim.key),
       () => ({ kind: 'ended' }),
       this.calls.recall,
       missed,
@@ -105,9 +105,10 @@ export class Claims {
    */
   async #rememberAgain(input: ReserveInput, outcome: Repeated): Promise<void> {
     if (outcome.durable) return;
+    const { product, user, key } = input.claim;
     const answer = repeatedAnswer(input, outcome);
     const reservation = outcome.kind === 'waiting' ? outcome.reservationId : reservationIn(outcome.answer);
-    await this.calls.acknowledge(input.product, reservation, { user: input.user, key: input.key, answer });
+    await this.calls.acknowledge(product, reservation, { user, key, answer });
   }
 }
 

@@ -9,11 +9,11 @@ import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reser
 
 /** Returns the call of lua/reserve.lua for claims of one campaign. */
 export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits): CallOf<typeof reserveScript> {
-  const { product, ticketKey, bucket } = inputs[0] as ReserveInput;
+  const { claim, ticketKey, bucket } = inputs[0] as ReserveInput;
   const requestKeys: string[] = [];
   // Three for each request, needed or not.
   for (const input of inputs) {
-    const { user, key, counted } = input;
+    const { user, key, counted } = input.claim;
     requestKeys.push(keys.idempotency(user, key), keys.order(user, orderOf(input)), keys.device(counted ?? ''));
   }
   const input: ReserveCall = {
@@ -29,7 +29,7 @@ export function reserveCall(inputs: readonly ReserveInput[], limits: SaleLimits)
     order_ttl_ms: String(limits.orderMemoryMs),
   };
   if (bucket) input.buckets = bucket.buckets;
-  return { keys: { ...saleKeys(product), request_keys: requestKeys }, args: { input } };
+  return { keys: { ...saleKeys(claim.product), request_keys: requestKeys }, args: { input } };
 }
 
 /** @param place adds a key to the request_keys and returns its position, from 1 */
@@ -38,26 +38,27 @@ function requestAs(
   { oneTimeTokenMs }: SaleLimits,
   place: (key: string) => number,
 ): ReserveRequest {
-  const { user, product, coupon } = input;
-  const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };
+  const { claim } = input;
+  const { user, product, coupon } = claim;
+  const request: ReserveRequest = { user, qty: String(claim.qty), prefix: input.reservationPrefix, key: claim.key };
   if (input.terms !== 0) request.terms = input.terms;
   // The limit per user is at least 1, so a value from 0 refuses nothing.
   if (input.newKeys < 0) request.new_keys = input.newKeys;
-  if (input.counted !== null) request.has_quota = true;
-  if (input.order !== null) request.order = input.order;
-  if (input.token) request.token_expires_at = String(input.token.expiresAtSeconds);
-  if (input.device !== null) request.device = input.device;
-  if (input.trace !== '') request.trace = input.trace;
-  if (input.metadata) request.metadata = input.metadata;
-  if (input.proven) request.proven = true;
-  if (input.holderDevice !== null) request.holder_device = input.holderDevice;
+  if (claim.counted !== null) request.has_quota = true;
+  if (claim.order !== null) request.order = claim.order;
+  if (claim.token) request.token_expires_at = String(claim.token.expiresAtSeconds);
+  if (claim.device !== null) request.device = claim.device;
+  if (claim.trace !== '') request.trace = claim.trace;
+  if (claim.metadata) request.metadata = claim.metadata;
+  if (claim.proven) request.proven = true;
+  if (claim.holderDevice !== null) request.holder_device = claim.holderDevice;
   if (input.bucket?.place) {
     if (input.bucket.place.lineNo !== null) request.line_no = input.bucket.place.lineNo;
     request.position = input.bucket.place.position;
     request.queue_size = input.bucket.place.queueSize;
   }
   if (coupon) {
-    request.request = requestOf(input);
+    request.request = requestOf(claim);
     request.code = coupon.code;
     if (coupon.once) {
       request.once_key = place(keys.once(product, coupon.once.nonce));
@@ -69,5 +70,5 @@ function requestAs(
 }
 
 /** Returns the order of a claim: the caller's, else the beginning of the one that the script will create. */
-export const orderOf = ({ order, reservationPrefix }: Pick<ReserveInput, 'order' | 'reservationPrefix'>): OrderId =>
-  order ?? orderIdOf(reservationPrefix);
+export const orderOf = ({ claim, reservationPrefix }: Pick<ReserveInput, 'claim' | 'reservationPrefix'>): OrderId =>
+  claim.order ?? orderIdOf(reservationPrefix);

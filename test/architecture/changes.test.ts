@@ -42,6 +42,7 @@ const CHANGES = [
     within: /^api\/(checkout|claim)\//,
     most: 3,
   },
+  { heading: 'A fact about the caller', example: /holderDevice/, most: 4 },
   { heading: 'A reason to refuse a checkout', example: /\bcode_(needed|required)\b/, most: 4 },
   { heading: 'An event', example: /campaign\.restocked/, most: 2 },
   { heading: 'A rule on risk', example: /\bunusual_?hours\b/i, most: 4 },

@@ -99,7 +99,7 @@ test('keys and arguments have the names of the header: no script reads them by t
 /** Scripts that decide on several requests, by name: what they are given, and what becomes of a request. */
 const call = { no: 1, at: 1, due: 1, terms: 1, durable: true, replies: [] };
 const reserved = (raw: never) =>
-  decodeDecision({ raw, call, request: { reservationPrefix: '', order: null }, journalId: '' });
+  decodeDecision({ raw, call, request: { reservationPrefix: '', claim: { order: null } }, journalId: '' });
 const settled = (decoders: Record<string, (decision: never) => object>) => (raw: never) =>
   decoders[(raw as { kind: string }).kind]?.({ raw, durable: true, entries: [] } as never);
 const BATCHES = {

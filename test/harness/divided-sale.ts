@@ -247,7 +247,7 @@ export class DividedCampaign {
   }
 
   async claim(input: ReserveInput, meanwhile: () => Promise<unknown> = async () => {}): Promise<ReserveOutcome> {
-    const first = await this.storeOfUser(input.user).claims.reserve(input);
+    const first = await this.storeOfUser(input.claim.user).claims.reserve(input);
     await meanwhile();
     return this.#claims.decide(input, first);
   }
@@ -255,9 +255,12 @@ export class DividedCampaign {
   /** A checkout under a new key. */
   claimOf(user: string): ReserveInput {
     return {
-      ...{ product: this.product, user: user as UserId, qty: 1, reservationPrefix: newReservationPrefix() },
-      ...{ order: null, token: null, key: randomUUID() as IdempotencyKey, ticketKey: 't1', newKeys: 60, device: null },
-      ...{ proven: false, holderDevice: null, counted: null, trace: '', terms: 0, coupon: null },
+      claim: {
+        ...{ product: this.product, user: user as UserId, qty: 1, key: randomUUID() as IdempotencyKey, order: null },
+        ...{ token: null, device: null, proven: false, holderDevice: null, counted: null, network: '', trace: '' },
+        ...{ metadata: null, coupon: null },
+      },
+      ...{ reservationPrefix: newReservationPrefix(), ticketKey: 't1', newKeys: 60, terms: 0 },
       bucket: { buckets: this.sale.map.bucketsOf(this.product), place: null },
     };
   }

@@ -359,26 +359,30 @@ function inputOf(one: Request, nowMs: number): ReserveInput {
   const { coupon } = one;
   const device = one.device === null ? null : (`device${one.device}` as DeviceId);
   return {
-    product: PRODUCT,
-    user: `user${one.user}` as UserId,
-    qty: one.qty,
-    reservationPrefix: newReservationPrefix(),
-    order: one.order === null ? null : (`order${one.order}` as OrderId),
-    token: one.tokenAgeMs === null ? null : { expiresAtSeconds: Math.floor((nowMs - one.tokenAgeMs) / 1_000) },
-    key: `key${one.key}` as IdempotencyKey,
-    ticketKey: 't1',
-    device,
-    metadata: one.metadata,
-    proven: one.proven,
-    holderDevice: one.holderDevice === null ? null : (`device${one.holderDevice}` as DeviceId),
-    counted: device,
-    trace: '',
-    terms: one.terms,
-    coupon: coupon && {
-      code: coupon.code,
-      once: coupon.once && { nonce: `nonce${coupon.once.nonce}`, expiresAtMs: nowMs + coupon.once.leftMs },
+    claim: {
+      product: PRODUCT,
+      user: `user${one.user}` as UserId,
+      qty: one.qty,
+      order: one.order === null ? null : (`order${one.order}` as OrderId),
+      token: one.tokenAgeMs === null ? null : { expiresAtSeconds: Math.floor((nowMs - one.tokenAgeMs) / 1_000) },
+      key: `key${one.key}` as IdempotencyKey,
+      device,
+      metadata: one.metadata,
+      proven: one.proven,
+      holderDevice: one.holderDevice === null ? null : (`device${one.holderDevice}` as DeviceId),
+      counted: device,
+      network: '',
+      trace: '',
+      coupon: coupon && {
+        code: coupon.code,
+        once: coupon.once && { nonce: `nonce${coupon.once.nonce}`, expiresAtMs: nowMs + coupon.once.leftMs },
+      },
     },
+    reservationPrefix: newReservationPrefix(),
+    ticketKey: 't1',
+    terms: one.terms,
     newKeys: one.newKeys,
+    bucket: null,
   };
 }
 

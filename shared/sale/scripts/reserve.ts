@@ -119,7 +119,7 @@ type Decision = {
 };
 
 /** The fields of a request that decoders need. */
-type Decided = { reservationPrefix: string; order: OrderId | null };
+type Decided = { reservationPrefix: string; claim: { order: OrderId | null } };
 
 export const reserveScript = defineScript({
   name: 'reserve',
@@ -139,7 +139,7 @@ const DECISIONS = {
     const reservationId = reservationIdOf(request.reservationPrefix, call.no);
     return {
       reservationId,
-      orderId: request.order ?? orderIdOf(reservationId),
+      orderId: request.claim.order ?? orderIdOf(reservationId),
       dueMs: call.due,
       durable: call.durable,
       journalId,
