@@ -1,4 +1,5 @@
 import { type Ban, type BanEffect, type BanKind, RULE_PREFIX } from '../domain/ban.js';
+import { Batch } from './batch.js';
 import type { Database, Queryable } from './pool.js';
 
 export type StoredBan = Ban & { createdAt: Date; liftedAt: Date | null; liftedBy: string | null };
@@ -26,6 +27,10 @@ type Row = {
 
 const IN_FORCE = 'lifted_at is null and (until is null or until > now())';
 
+const ROWS = new Batch({
+  ...{ id: 'uuid', effect: 'text', kind: 'text', subject: 'text', until: 'timestamptz', reason: 'text', actor: 'text' },
+});
+
 /** Table `bans`. Ids are UUIDv7, so they are ordered by time. */
 export class BansTable {
   constructor(readonly database: Database) {}
@@ -52,17 +57,9 @@ export class BansTable {
   async insertOfRules(bans: readonly Ban[]): Promise<void> {
     await this.database.query(
       `insert into bans (ban_id, effect, kind, subject, until, reason, actor)
-       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[])
+       select * from ${ROWS.sql}
        on conflict (ban_id) do nothing`,
-      [
-        bans.map(({ id }) => id),
-        bans.map(({ effect }) => effect),
-        bans.map(({ kind }) => kind),
-        bans.map(({ subject }) => subject),
-        bans.map(({ untilMs }) => (untilMs === null ? null : new Date(untilMs))),
-        bans.map(({ reason }) => reason),
-        bans.map(({ actor }) => actor),
-      ],
+      ROWS.of(bans.map((ban) => ({ ...ban, until: ban.untilMs === null ? null : new Date(ban.untilMs) }))),
     );
   }
 
