@@ -11,8 +11,8 @@
 -- REPLY
 --   left durable entry...     also when the user had left before, which appends no entry
 --       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
---   not_waiting part   the user holds a reservation, has another place, or was never in the line
---       part: "bucket" = the campaign is divided, and this is one bucket; "" = it is not
+--   not_waiting is_bucket   the user holds a reservation, has another place, or was never in the line
+--       is_bucket "bucket" = the campaign is divided, and this is one bucket; "" = it is not
 --   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet

@@ -5,7 +5,7 @@
 -- ARGV
 --   limit:int     users in the reply, at most 100
 -- REPLY
---   line reason waiting free user qty reservation_id away...
+--   line reason queue_size free user qty reservation_id away...
 --       reason: no_line, nobody_waits, draft, not_started, paused, ended, nothing_free, head_wants_more, codes_used_up,
 --         nobody_there (all users are demoted or about to be);
 --         handing_over = none of these: the next promotion serves the head

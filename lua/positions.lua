@@ -5,9 +5,9 @@
 -- EACH (at most 1000)
 --   user
 -- REPLY
---   positions waiting pace position...    one for each user in their order, 0 = not in the line; in a bucket: the
+--   positions queue_size pace_ms position...    one for each user in their order, 0 = not in the line; in a bucket: the
 --                                         line number
---                                         pace: ms between two promotions, "" = unknown
+--                                         pace_ms: between two promotions, "" = unknown
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing

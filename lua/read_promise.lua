@@ -7,11 +7,11 @@
 --   reservation_id   of the reservation or the place; "" = the last one of the user
 --   user             "" = unknown, then only a reservation is found
 -- REPLY
---   reservation no at last_id reservation_id record stacking payments
+--   reservation no at_ms last_id reservation record stacking payments
 --       record: as packed; stacking: how it takes part in its order, "" = it does not; payments: JSON of the references,
 --       "" = none; [] marks a reservation whose deadline was extended
---   place no at last_id reservation_id record stacking waiting
---       record: of the user, as packed; waiting 0|1: whether the user is in the line
+--   place no at_ms last_id reservation record stacking is_waiting
+--       record: of the user, as packed; is_waiting 0|1: whether the user is in the line
 --   none                Redis has neither: the campaign is archived, or the user has another place by now
 --   not_found
 --   rebuilding          Redis is empty and has not been filled yet

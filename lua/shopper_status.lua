@@ -6,10 +6,10 @@
 --   place             reservation id of a unit or place; "" or a unit of another user = the user's last place or unit.
 --                     For an ended place of a user who waits again, the status is left
 -- REPLY
---   standings part waiting presence_ms durable pace standing...    one for each user in their order
---       part: "bucket" = the campaign is divided, and this is one bucket; "" = it is not
+--   standings is_bucket queue_size presence_ms durable pace_ms standing...    one for each user in their order
+--       is_bucket "bucket" = the campaign is divided, and this is one bucket; "" = it is not
 --       presence_ms 0 = presence does not matter; durable 0|1: whether responses wait for Postgres
---       pace: ms between two promotions, "" = unknown, or none of these users waits
+--       pace_ms: between two promotions, "" = unknown, or none of these users waits
 --       standing is one of
 --         status|position|reservation_id|order_id|due_ms|code|qty
 --             status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed

@@ -1,4 +1,4 @@
-import { count } from './reply-fields.js';
+import { count, reply } from './reply-fields.js';
 import { defineScript } from './script-contract.js';
 
 export const appendEventsScript = defineScript({
@@ -7,7 +7,7 @@ export const appendEventsScript = defineScript({
   args: ['after', 'length'],
   each: ['number', 'id', 'type', 'subject', 'event'],
   replies: {
-    appended: (f) => ({ count: count(f, 0) }),
-    elsewhere: (f) => ({ last: count(f, 0) }),
+    appended: reply({ count }),
+    elsewhere: reply({ last: count }),
   },
 });

@@ -2,7 +2,7 @@ import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { STANDINGS } from '../domain/reservation.js';
 import { ContractError } from '../errors/faults.js';
 import { saleKeys } from '../redis/keys.js';
-import { codeNumber, count, oneOf, text } from '../redis/reply-fields.js';
+import { count, countOrNone, oneOf, reply, text } from '../redis/reply-fields.js';
 import type { OutcomeOf } from '../redis/script-contract.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import type { Missed } from './recall.js';
@@ -36,26 +36,20 @@ export async function readStandings(
 
 type Standings = Extract<OutcomeOf<typeof shopperStatusScript>, { kind: 'standings' }>;
 
+const passOf = reply({ archived: text, pass: text });
+const standingOf = reply({
+  ...{ status: oneOf(STANDINGS), position: count, reservationId: text, orderId: text, dueMs: count, code: countOrNone },
+  qty: count,
+});
+
 /** Decodes one standing of the reply (lua/shopper_status.lua). */
-function decodeStanding(standing: string, reply: Standings): StandingReply | ContractError {
-  const { queueSize, presenceMs, durable, paceMs } = reply;
+function decodeStanding(standing: string, all: Standings): StandingReply | ContractError {
+  const { queueSize, presenceMs, durable, paceMs } = all;
   const fields = standing.split('|');
-  if (fields[0] === 'archived') return { kind: 'archived', pass: text(fields, 1), presenceMs };
+  if (fields[0] === 'archived') return { kind: 'archived', pass: passOf(fields).pass, presenceMs };
   if (fields[0] === 'failed')
     return new ContractError(`script shopper_status failed: ${standing.slice('failed|'.length)}`);
-  const status = oneOf(fields, 0, STANDINGS);
-  return {
-    kind: 'standing',
-    status,
-    position: count(fields, 1),
-    queueSize,
-    reservationId: text(fields, 2),
-    orderId: text(fields, 3),
-    dueMs: count(fields, 4),
-    code: codeNumber(fields, 5),
-    qty: count(fields, 6),
-    paceMs: status === 'queued' ? paceMs : null,
-    presenceMs,
-    durable,
-  };
+  const decoded = standingOf(fields);
+  const pace = decoded.status === 'queued' ? paceMs : null;
+  return { kind: 'standing', ...decoded, queueSize, paceMs: pace, presenceMs, durable };
 }

@@ -86,7 +86,7 @@ export class WaitingLine {
           this.calls.scripts.run(leaveScript, { keys: saleKeys(product), args }),
         ),
       (recall, pass) => recall.person(product, user, pass),
-      () => ({ kind: 'not_waiting' }),
+      () => ({ kind: 'not_waiting', isBucket: false }),
       this.calls.recall,
     );
   }

@@ -70,6 +70,8 @@ for (const name of files) {
       const decode = contract[kind];
       if (kind === 'rebuilding' || kind === 'fenced' || !decode) continue;
       const entries = fields.at(-1) === 'entry...';
+      const names: readonly string[] = (decode as { names?: readonly string[] }).names ?? [];
+      expect([kind, fields.map(camelCase).slice(0, names.length)]).toEqual([kind, names]);
       if (fields.at(-1)?.endsWith('...') && !entries) continue;
       const { needed, outcome } = decodedBy(decode);
       expect([kind, needed]).toEqual([kind, fields.length - (entries ? 1 : 0)]);
@@ -166,6 +168,8 @@ function fieldsRead(kind: string, decode: (raw: never) => unknown): string[] {
   }
   return [...read].sort();
 }
+
+const camelCase = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** How many fields a decoder reads: it is given one more until it is content. */
 function decodedBy(decode: (fields: readonly string[]) => object): { needed: number; outcome: object } {

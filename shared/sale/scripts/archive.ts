@@ -1,4 +1,4 @@
-import { flag, rebuilding, text } from '../../redis/reply-fields.js';
+import { flag, rebuilding, reply, text } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 import { RECORD_KEYS } from './sale-keys.js';
 
@@ -7,8 +7,8 @@ export const archiveScript = defineScript({
   keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch', 'payments'],
   args: ['committed', 'limit:int', 'grace_ms:int', 'rest_ms:int', 'redeemed:int?', 'burned:int?', 'rows:int?'],
   replies: {
-    archived: (f) => ({ forgotten: text(f, 0) }),
-    unchanged: (f) => ({ forgotten: text(f, 0) }),
+    archived: reply({ forgotten: text }),
+    unchanged: reply({ forgotten: text }),
     ready: () => ({}),
     differs: () => ({}),
     not_closed: () => ({}),
@@ -39,7 +39,7 @@ export const evictResponseScript = defineScript({
   keys: ['campaign', 'idempotency', 'epoch'],
   args: ['up_to'],
   replies: {
-    forgotten: (f) => ({ removed: flag(f, 0) }),
+    forgotten: reply({ removed: flag }),
     not_archived: () => ({}),
     not_found: () => ({}),
     rebuilding,

@@ -1,5 +1,5 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { count, journaled, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
+import { count, journaled, oneOf, rebuilding, reply } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
 
 /** Maximum number of users in a reply of `bucket_heads`: about 1 ms of Redis. */
@@ -15,7 +15,7 @@ export const sealScript = defineScript({
   keys: ['campaign', 'line', 'presence', 'journal', 'news', 'epoch'],
   args: ['stage'],
   replies: {
-    sealed: (f) => ({ closed: count(f, 0), ...journaled(f, 1) }),
+    sealed: reply({ closed: count }, journaled),
     undivided: () => ({}),
     not_found: () => ({}),
     rebuilding,
@@ -28,7 +28,7 @@ export const drawNumbersScript = defineScript({
   keys: ['campaign', 'epoch'],
   args: ['count:int'],
   batched: true,
-  replies: { drawn: (f) => ({ last: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: { drawn: reply({ last: count }), not_found: () => ({}), rebuilding },
 });
 
 export const moveOutScript = defineScript({
@@ -36,8 +36,8 @@ export const moveOutScript = defineScript({
   keys: CHANGED_KEYS,
   args: ['to', 'units:int', 'codes:int', 'arrived:int'],
   replies: {
-    moved: (f) => ({ outNo: count(f, 0), ...journaled(f, 1) }),
-    short: (f) => ({ free: count(f, 0) }),
+    moved: reply({ outNo: count }, journaled),
+    short: reply({ free: count }),
     full: () => ({}),
     undivided: () => ({}),
     not_found: () => ({}),
@@ -51,8 +51,8 @@ export const moveInScript = defineScript({
   keys: CHANGED_KEYS,
   args: ['from', 'out_no:int', 'units:int', 'codes'],
   replies: {
-    moved: (f) => journaled(f, 0),
-    unknown_codes: (f) => ({ highest: count(f, 0) }),
+    moved: journaled,
+    unknown_codes: reply({ highest: count }),
     undivided: () => ({}),
     not_found: () => ({}),
     rebuilding,
@@ -61,28 +61,28 @@ export const moveInScript = defineScript({
 export type MoveInOutcome = WithoutEntries<OutcomeOf<typeof moveInScript>>;
 
 /** `qty` 0: the user cannot be served. */
-export type WaitingHead = { lineNo: number; qty: number };
+const waitingHead = reply({ lineNo: count, qty: count });
+const codes = reply({ unused: count, own: count, known: count });
 
 export const bucketHeadsScript = defineScript({
   name: 'bucket_heads',
   keys: ['campaign', 'people', 'line', 'codes', 'epoch'],
   args: ['limit:int'],
   replies: {
-    heads: (f) => ({
-      stage: oneOf(f, 0, BUCKET_STAGES),
-      status: oneOf(f, 1, CAMPAIGN_STATUSES),
-      total: count(f, 2),
-      free: count(f, 3),
-      held: count(f, 4),
-      waiting: count(f, 5),
-      // Of a pool. `unused`: codes that the bucket can give, exact up to 2,000. `own`: used ones included. `known`:
-      // those of the campaign that this bucket knows of.
-      codes: text(f, 6) === '' ? null : { unused: count(f, 6), own: count(f, 7), known: count(f, 8) },
-      heads: Array.from(
-        { length: (f.length - 9) / 2 },
-        (_, i): WaitingHead => ({ lineNo: count(f, 9 + 2 * i), qty: count(f, 10 + 2 * i) }),
-      ),
-    }),
+    heads: reply(
+      {
+        ...{ stage: oneOf(BUCKET_STAGES), status: oneOf(CAMPAIGN_STATUSES) },
+        ...{ total: count, free: count, held: count, waiting: count },
+      },
+      (fields, from) => ({
+        // Of a pool. `unused`: codes that the bucket can give, exact up to 2,000. `own`: used ones included. `known`:
+        // those of the campaign that this bucket knows of.
+        codes: fields[from] === '' ? null : codes(fields, from),
+        heads: Array.from({ length: (fields.length - from - codes.names.length) / waitingHead.names.length }, (_, i) =>
+          waitingHead(fields, from + codes.names.length + i * waitingHead.names.length),
+        ),
+      }),
+    ),
     undivided: () => ({}),
     not_found: () => ({}),
     rebuilding,
@@ -96,7 +96,9 @@ export const bucketPlacesScript = defineScript({
   keys: ['campaign', 'line', 'epoch'],
   args: ['exact:int', 'every:int'],
   replies: {
-    places: (f) => ({ waiting: count(f, 0), lastLineNo: count(f, 1), numbers: f.slice(2).map(Number) }),
+    places: reply({ waiting: count, lastLineNo: count }, (fields, from) => ({
+      numbers: fields.slice(from).map(Number),
+    })),
     not_found: () => ({}),
     rebuilding,
   },

@@ -1,7 +1,9 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { acknowledged, count, fenced, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
+import { acknowledged, count, fenced, field, oneOf, rebuilding, reply, text } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
 import { SALE_KEYS } from './sale-keys.js';
+
+const status = oneOf(CAMPAIGN_STATUSES);
 
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
@@ -29,7 +31,7 @@ export const loadCampaignScript = defineScript({
     'gave',
     'own_codes',
   ],
-  replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
+  replies: { loaded: () => ({}), known: reply({ version: count }), fenced, rebuilding },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 
@@ -39,8 +41,8 @@ export const updateTermsScript = defineScript({
   args: ['version:int', 'terms', 'starts_at', 'details', 'per_user_limit:int', 'velocity'],
   replies: {
     amended: () => ({}),
-    known: (f) => ({ version: count(f, 0) }),
-    refused: (f) => ({ perUserLimit: count(f, 0) }),
+    known: reply({ version: count }),
+    refused: reply({ perUserLimit: count }),
     not_found: () => ({}),
     rebuilding,
   },
@@ -58,14 +60,9 @@ export const setStatusScript = defineScript({
   keys: ['campaign', 'line', 'presence', 'journal', 'news', 'epoch'],
   args: ['action', 'actor', 'request_id', 'reason'],
   replies: {
-    changed: (f) => ({
-      before: oneOf(f, 0, CAMPAIGN_STATUSES),
-      after: oneOf(f, 1, CAMPAIGN_STATUSES),
-      ...acknowledged(f, 3),
-      journalId: text(f, 2),
-    }),
-    unchanged: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
-    refused: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
+    changed: reply({ before: status, after: status, journalId: text }, acknowledged),
+    unchanged: reply({ status }),
+    refused: reply({ status }),
     not_found: () => ({}),
     rebuilding,
   },
@@ -87,14 +84,15 @@ export const restockScript = defineScript({
     'final:flag',
   ],
   replies: {
-    restocked: (f) => {
-      const { durable, entries } = acknowledged(f, 2);
-      // A repetition has the entry of the first call, which may be of an older history than the next commit.
-      return { total: count(f, 0), durable, entries, journalId: entries.length > 0 ? text(f, 1) : '' };
-    },
+    // A repetition has the entry of the first call, which may be of an older history than the next commit. It appends
+    // none, so its `journalId` is "".
+    restocked: reply({ total: count }, (fields, from) => {
+      const { durable, entries } = acknowledged(fields, from + 1);
+      return { durable, entries, journalId: entries.length > 0 ? field(fields, from, text) : '' };
+    }),
     key_reused: () => ({}),
-    insufficient: (f) => ({ free: count(f, 0) }),
-    too_many: (f) => ({ maxTotal: count(f, 0) }),
+    insufficient: reply({ free: count }),
+    too_many: reply({ maxTotal: count }),
     unlimited: () => ({}),
     closed: () => ({}),
     not_found: () => ({}),

@@ -1,4 +1,4 @@
-import { archived, count, rebuilding } from '../../redis/reply-fields.js';
+import { archived, count, rebuilding, reply } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 
 export const checkOrderClaimScript = defineScript({
@@ -13,14 +13,14 @@ export const checkRedeemableScript = defineScript({
   keys: ['campaign', 'people', 'codes', 'epoch'],
   args: ['user', 'code:int'],
   replies: {
-    usable: (f) => ({ free: count(f, 0), total: count(f, 1) }),
+    usable: reply({ free: count, total: count }),
     code_used: () => ({}),
     limit_reached: () => ({}),
     sold_out: () => ({}),
     line_full: () => ({}),
     paused: () => ({}),
     ended: () => ({}),
-    not_started: (f) => ({ startsAtMs: count(f, 0) }),
+    not_started: reply({ startsAtMs: count }),
     not_found: () => ({}),
     rebuilding,
   },

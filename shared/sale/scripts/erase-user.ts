@@ -1,4 +1,4 @@
-import { count, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
+import { count, oneOf, rebuilding, reply, text } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 
 /** Maximum number of reservations of one user that one call changes: about 10 ms of Redis. */
@@ -10,8 +10,8 @@ export const eraseUserScript = defineScript({
   args: ['user', 'pseudonym', 'check:flag', 'pass'],
   each: ['reservation_id'],
   replies: {
-    erased: (f) => ({ records: count(f, 0) }),
-    active: (f) => ({ state: oneOf(f, 0, ['waiting', 'held']), reservation: text(f, 1) }),
+    erased: reply({ records: count }),
+    active: reply({ state: oneOf(['waiting', 'held']), reservationId: text }),
     taken: () => ({}),
     not_found: () => ({}),
     rebuilding,

@@ -1,4 +1,4 @@
-import { count } from '../../redis/reply-fields.js';
+import { count, reply } from '../../redis/reply-fields.js';
 import { defineScript } from '../../redis/script-contract.js';
 
 export const takeTokenScript = defineScript({
@@ -6,7 +6,7 @@ export const takeTokenScript = defineScript({
   keys: ['bucket'],
   args: ['capacity:int', 'interval_us:int', 'gives_back:flag'],
   replies: {
-    taken: (f) => ({ left: count(f, 0), fullMs: count(f, 1) }),
-    empty: (f) => ({ waitMs: count(f, 0) }),
+    taken: reply({ left: count, fullMs: count }),
+    empty: reply({ waitMs: count }),
   },
 });

@@ -1,18 +1,26 @@
 import type { Standing } from '../../domain/reservation.js';
-import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding, text } from '../../redis/reply-fields.js';
+import {
+  acknowledged,
+  archived,
+  count,
+  countOrNone,
+  flag,
+  journaled,
+  rebuilding,
+  reply,
+} from '../../redis/reply-fields.js';
 import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
-/** `isBucket`: the shard has one bucket of a divided campaign, and another one may have what the user has. */
-const part = (fields: readonly string[]): { isBucket?: true } =>
-  text(fields, 0) === 'bucket' ? { isBucket: true } : {};
+/** Whether the shard has one bucket of a divided campaign, and another one may have what the user has. */
+const isBucket = (value: string): boolean => value === 'bucket';
 
 export const expireScript = defineScript({
   name: 'expire',
   keys: MOVING_KEYS,
   args: ['limit:int'],
   replies: {
-    swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2), ...journaled(f, 3) }),
+    swept: reply({ expired: count, promoted: count, due: count }, journaled),
     not_found: () => ({}),
     rebuilding,
   },
@@ -23,7 +31,7 @@ export const promoteScript = defineScript({
   name: 'promote',
   keys: MOVING_KEYS,
   args: ['limit:int', 'up_to:int?'],
-  replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
+  replies: { promoted: reply({ count }, journaled), not_found: () => ({}), rebuilding },
 });
 export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
 
@@ -32,8 +40,8 @@ export const leaveScript = defineScript({
   keys: MOVING_KEYS,
   args: ['user', 'place', 'trace', 'actor', 'request_id', 'reason'],
   replies: {
-    left: (f) => acknowledged(f, 0),
-    not_waiting: part,
+    left: acknowledged,
+    not_waiting: reply({ isBucket }),
     archived,
     not_found: () => ({}),
     rebuilding,
@@ -46,14 +54,7 @@ export const maintainLineScript = defineScript({
   keys: MOVING_KEYS,
   args: ['limit:int', 'group_wait_ms:int', 'settle_ms:int'],
   replies: {
-    tended: (f) => ({
-      away: count(f, 0),
-      left: count(f, 1),
-      closed: count(f, 2),
-      promoted: count(f, 3),
-      more: flag(f, 4),
-      ...journaled(f, 5),
-    }),
+    tended: reply({ away: count, left: count, closed: count, promoted: count, more: flag }, journaled),
     not_found: () => ({}),
     rebuilding,
   },
@@ -73,7 +74,7 @@ export const heartbeatScript = defineScript({
   keys: ['campaign', 'line', 'presence', 'epoch'],
   each: ['user', 'age_ms:int'],
   batched: true,
-  replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: { attended: reply({ returned: count }), not_found: () => ({}), rebuilding },
 });
 export type HeartbeatOutcome = OutcomeOf<typeof heartbeatScript>;
 
@@ -83,15 +84,11 @@ export const shopperStatusScript = defineScript({
   each: ['user', 'place'],
   batched: true,
   replies: {
-    standings: (f) => ({
-      ...part(f),
-      queueSize: count(f, 1),
-      presenceMs: count(f, 2),
-      durable: flag(f, 3),
-      paceMs: paceMs(f, 4),
-      /** One text for each request, decoded by shared/sale/standings.ts. */
-      standings: f.slice(5),
-    }),
+    standings: reply(
+      { isBucket, queueSize: count, presenceMs: count, durable: flag, paceMs: countOrNone },
+      // One text for each request, decoded by shared/sale/standings.ts.
+      (fields, from) => ({ standings: fields.slice(from) }),
+    ),
     not_found: () => ({}),
     rebuilding,
   },
@@ -125,11 +122,9 @@ export const positionsScript = defineScript({
   keys: ['campaign', 'line', 'epoch'],
   each: ['user'],
   replies: {
-    positions: (f) => ({
-      queueSize: count(f, 0),
-      paceMs: paceMs(f, 1),
-      positions: f.slice(2).map(Number),
-    }),
+    positions: reply({ queueSize: count, paceMs: countOrNone }, (fields, from) => ({
+      positions: fields.slice(from).map(Number),
+    })),
     not_found: () => ({}),
     rebuilding,
   },

@@ -1,4 +1,4 @@
-import { acknowledged, archived, count, flag, journaled, oneOf, rebuilding } from '../../redis/reply-fields.js';
+import { acknowledged, archived, count, flag, journaled, oneOf, rebuilding, reply } from '../../redis/reply-fields.js';
 import { type Decided, defineScript, type WithoutEntries } from '../../redis/script-contract.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
@@ -7,9 +7,9 @@ export const refundScript = defineScript({
   keys: MOVING_KEYS,
   args: ['reservation_id', 'keep:int', 'actor', 'trace'],
   replies: {
-    refunded: (f) => ({ returned: flag(f, 0), ...acknowledged(f, 1) }),
-    kept: (f) => ({ qty: count(f, 0), refunded: count(f, 1), burned: count(f, 2), ...acknowledged(f, 3) }),
-    unpaid: (f) => ({ state: oneOf(f, 0, ['reserved', 'released', 'expired', 'voided']) }),
+    refunded: reply({ returned: flag }, acknowledged),
+    kept: reply({ qty: count, refunded: count, burned: count }, acknowledged),
+    unpaid: reply({ state: oneOf(['reserved', 'released', 'expired', 'voided']) }),
     archived,
     not_found: () => ({}),
     rebuilding,
@@ -22,10 +22,10 @@ export const extendScript = defineScript({
   keys: [...MOVING_KEYS, 'payments'],
   args: ['reservation_id', 'extend_ms:int', 'actor', 'trace'],
   replies: {
-    extended: (f) => ({ dueMs: count(f, 0), ...acknowledged(f, 1) }),
-    ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
+    extended: reply({ dueMs: count }, acknowledged),
+    ended: reply({ state: oneOf(['released', 'expired']) }),
     not_allowed: () => ({}),
-    settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
+    settled: reply({ state: oneOf(['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
     archived,
     not_found: () => ({}),
     rebuilding,
@@ -38,8 +38,8 @@ export const voidScript = defineScript({
   keys: MOVING_KEYS,
   args: ['reservation_id', 'unit', 'reason'],
   replies: {
-    voided: (f) => journaled(f, 0),
-    not_active: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned']) }),
+    voided: journaled,
+    not_active: reply({ state: oneOf(['released', 'expired', 'refunded', 'burned']) }),
     archived,
     not_found: () => ({}),
     rebuilding,

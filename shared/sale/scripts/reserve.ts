@@ -9,7 +9,7 @@ import {
 } from '../../domain/ids.js';
 import type { VelocityVerdict } from '../../domain/velocity.js';
 import { ContractError } from '../../errors/faults.js';
-import { journaled, rebuilding, text } from '../../redis/reply-fields.js';
+import { journaled, rebuilding, reply, text } from '../../redis/reply-fields.js';
 import { defineScript } from '../../redis/script-contract.js';
 import { REFUSED } from './claim-refusals.js';
 import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
@@ -127,7 +127,7 @@ export const reserveScript = defineScript({
   args: ['input:json'],
   batched: true,
   replies: {
-    decided: (f) => ({ decisions: text(f, 0), lastId: text(f, 1), ...journaled(f, 2) }),
+    decided: reply({ decisions: text, lastId: text }, journaled),
     not_found: () => ({}),
     rebuilding,
   },

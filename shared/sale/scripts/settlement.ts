@@ -1,6 +1,6 @@
 import type { OrderId, ReservationId, UserId } from '../../domain/ids.js';
 import { ContractError } from '../../errors/faults.js';
-import { rebuilding, text } from '../../redis/reply-fields.js';
+import { journaled, rebuilding, reply, text } from '../../redis/reply-fields.js';
 import { defineScript, type WithoutEntries } from '../../redis/script-contract.js';
 import { boolean, namesOf, number, oneOf, type RawDecision, word, words } from './decisions.js';
 import { MOVING_KEYS } from './sale-keys.js';
@@ -55,7 +55,7 @@ export const RELEASE_NAMES = namesOf<ReleaseRequest>({
 export type ReleaseCall = { requests: readonly ReleaseRequest[] };
 
 /** Decisions as JSON, followed by the journal entries of all of them. */
-const decided = (f: readonly string[]) => ({ decisions: text(f, 0), entries: f.slice(1) });
+const decided = reply({ decisions: text }, journaled);
 
 export const confirmScript = defineScript({
   name: 'confirm',

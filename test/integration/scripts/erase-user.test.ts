@@ -45,10 +45,10 @@ test('erase_user refuses a user who waits or holds an unpaid unit, also an earli
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   const first = await campaign.take('ann');
   const second = await campaign.take('ann');
-  expect(await erase(campaign)).toEqual({ kind: 'active', state: 'held', reservation: second });
+  expect(await erase(campaign)).toEqual({ kind: 'active', state: 'held', reservationId: second });
   await campaign.confirm(second);
   const before = await raw(campaign);
-  expect(await erase(campaign, [first, second])).toEqual({ kind: 'active', state: 'held', reservation: first });
+  expect(await erase(campaign, [first, second])).toEqual({ kind: 'active', state: 'held', reservationId: first });
   expect(await raw(campaign)).toEqual(before);
   const full = await sale.openCampaign({ totalLimit: 1 });
   await full.take('bob');
@@ -62,7 +62,7 @@ test('erase_user refuses a user whose last unit Postgres does not have yet, and 
   const campaign = await sale.openCampaign({ totalLimit: 5 });
   const paid = await campaign.take('ann');
   await campaign.confirm(paid);
-  expect(await erase(campaign)).toEqual({ kind: 'active', state: 'held', reservation: paid });
+  expect(await erase(campaign)).toEqual({ kind: 'active', state: 'held', reservationId: paid });
   const before = await raw(campaign);
   const look = records.erase(campaign.product, ANN, newName(), [paid], { check: true });
   expect(await look).toEqual({ kind: 'erased', records: 0 });

@@ -202,7 +202,7 @@ test('when all units are used up the line is closed, new users are refused, and 
   expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, closed: 2 });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'line_closed', upTo: 2 }]);
   expect(await campaign.standing('bob')).toMatchObject({ status: 'closed' });
-  expect(await campaign.leave('bob')).toEqual({ kind: 'not_waiting' });
+  expect(await campaign.leave('bob')).toMatchObject({ kind: 'not_waiting' });
   expect(await campaign.checkout('dan')).toEqual({ kind: 'sold_out' });
   expect(await campaign.tend({ settled: true })).toEqual(nothing);
 
