@@ -1,4 +1,4 @@
-import type { CampaignRow } from '../../shared/image/restored-campaigns.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { ReservationRecord } from '../../shared/sale/reservation-record.js';
 import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
 import type { CampaignFindings } from './findings.js';
@@ -12,7 +12,7 @@ const NO_LOSS = { units: 0, reservations: 0 };
 export const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
 
 /** The findings about a campaign whose reservations and places have not been compared. */
-export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Need): CampaignFindings {
+export function findingsOf(copy: CampaignCopy, row: StoredCampaign | null, need: Need): CampaignFindings {
   return {
     ...need,
     product: copy.product,
@@ -24,14 +24,14 @@ export function findingsOf(copy: CampaignCopy, row: CampaignRow | null, need: Ne
     places: { missing: 0, ended: 0 },
     leftAlone: 0,
     erased: 0,
-    conflict: row && row.product !== copy.product ? row.product : null,
+    conflict: row && row.productId !== copy.product ? row.productId : null,
   };
 }
 
 /** The findings about one bucket. What the divided campaign itself needs is found for all of its buckets together. */
 export function findingsOfBucket(
   copy: CampaignCopy,
-  row: CampaignRow | null,
+  row: StoredCampaign | null,
   bucket: BucketRow | null,
 ): CampaignFindings {
   const found = findingsOf(copy, row, NO_NEED);
@@ -48,20 +48,20 @@ export function findingsOfBucket(
 export const isLost = ({ units, reservations }: CampaignFindings['archivedLoss']): boolean => units + reservations > 0;
 
 /** @param row null = Postgres does not have the campaign, so it lacks all of its reservations */
-export function archivedLoss(copy: CampaignCopy, row: CampaignRow | null): CampaignFindings['archivedLoss'] {
+export function archivedLoss(copy: CampaignCopy, row: StoredCampaign | null): CampaignFindings['archivedLoss'] {
   if (!copy.archived) return NO_LOSS;
   const states = ['held', 'redeemed', 'burned'] as const;
   const units = states.reduce((sum, state) => sum + Math.abs(copy[state] - (row?.[state] ?? 0)), 0);
   return { units, reservations: Math.max(0, copy.promised - (row?.reservations ?? 0)) };
 }
 
-export function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
+export function needOf(copy: CampaignCopy, row: StoredCampaign | null): Need {
   const codes = copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null;
   const need: Need = { total: null, status: null, terms: null, codes };
-  if (!row || row.product !== copy.product) return need;
-  if (copy.total !== row.total) need.total = { redis: copy.total, postgres: row.total };
+  if (!row || row.productId !== copy.product) return need;
+  if (copy.total !== row.totalLimit) need.total = { redis: copy.total, postgres: row.totalLimit };
   if (row.status !== copy.status) need.status = { redis: copy.status, postgres: row.status };
-  if (copy.version > row.version) need.terms = { redis: copy.version, postgres: row.version };
+  if (copy.version > row.termsVersion) need.terms = { redis: copy.version, postgres: row.termsVersion };
   return need;
 }
 

@@ -1,6 +1,6 @@
 import type { ProductId } from '../../shared/domain/ids.js';
-import type { CampaignRow } from '../../shared/image/restored-campaigns.js';
 import type { Transit } from '../../shared/postgres/campaign-buckets.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { BucketCopy, CampaignCopy } from '../../shared/sale/sale-copy.js';
 import type { CampaignFindings } from './findings.js';
 import { findingsOf, type Need, needOf } from './need.js';
@@ -15,7 +15,7 @@ export type DividedState = {
   product: ProductId;
   /** How many buckets it has. */
   count: number;
-  row: CampaignRow | null;
+  row: StoredCampaign | null;
   buckets: readonly PicturedBucket[];
   rows: readonly BucketRow[];
   transit: readonly Transit[];
@@ -23,12 +23,10 @@ export type DividedState = {
 
 export type DivisionPlan = {
   state: DividedState;
-  /** Bucket 0, or that with the newest terms where those of bucket 0 are older. */
-  newest: CampaignCopy;
+  /** The campaign: bucket 0, with the newest terms and the units of all buckets. */
+  copy: CampaignCopy;
   home: PicturedBucket;
   need: Need;
-  /** Units of the campaign. null = unlimited */
-  total: number | null;
   /** Units of each bucket. */
   totals: (number | null)[];
   left: LostTransfer[];
@@ -65,9 +63,10 @@ export function planDivision(state: DividedState): DivisionPlan {
     : [...totals, ...moving.map(({ units }) => units)].reduce<number>((sum, units) => sum + Number(units), 0);
   const newest = buckets.reduce((best, { copy }) => (copy.version > best.version ? copy : best), home.copy);
   const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
-  const need = needOf({ ...home.copy, version: newest.version, total, codes }, row);
-  const plan = { state, newest, home, need, total, totals, left, arrived };
-  return { ...plan, findings: findingsOf(newest, row, need), transfers: transfersFound(plan) };
+  const copy = { ...newest, status: home.copy.status, total, codes };
+  const need = needOf(copy, row);
+  const plan = { state, copy, home, need, totals, left, arrived };
+  return { ...plan, findings: findingsOf(copy, row, need), transfers: transfersFound(plan) };
 }
 
 /** @throws BucketsDiffer */

@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
 import { emptyPage, type Page, PostgresWriter } from '../../shared/image/postgres-writer.js';
-import { type CampaignRow, RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
 import { rewindCampaign } from '../../shared/image/rewind-records.js';
+import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { recountMinutes } from '../../shared/postgres/sale-minutes.js';
@@ -26,9 +26,8 @@ import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
 import type { CampaignRows } from './restored-buckets.js';
 import { RestoredRows } from './restored-rows.js';
+import { writeHead } from './write-head.js';
 
-export const ACTOR = 'npm run reconcile';
-export const ACTION = 'reconcile after restore';
 /** The limit between two statements of a transaction. It is long, because Redis is read in between. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 
@@ -48,7 +47,7 @@ type Counts = Pick<CampaignFindings, 'missing' | 'changed' | 'places' | 'leftAlo
  */
 type Part = {
   copy: CampaignCopy;
-  row: CampaignRow | null;
+  row: StoredCampaign | null;
   findings: CampaignFindings;
   counts: Counts;
   isOver: boolean;
@@ -101,7 +100,7 @@ export class ShardRepair {
       const known = new Map(begun.map(({ generation, afterId }) => [generation, afterId]));
       return [await findJournal(journal, at, epoch, known), known] as const;
     });
-    const rows = await new RestoredCampaigns(database).all();
+    const rows = await new CampaignsTable(database).toRestore();
     const { directory, unnamed } = await directoryOf(new SaleCopy(deps.redis), rows);
     const [seconds, micros] = await deps.redis.time();
     const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
@@ -157,7 +156,7 @@ export class ShardRepair {
   }
 
   /** Takes over the rows as they are now, after Postgres got the campaigns that it lacked. */
-  adopt(rows: readonly CampaignRow[]): void {
+  adopt(rows: readonly StoredCampaign[]): void {
     this.#parts = this.#parts.map((part) => {
       const row = rows.find(({ no }) => no === part.copy.no) ?? null;
       return { ...part, row, isOver: row?.status === 'closed' };
@@ -193,25 +192,11 @@ export class ShardRepair {
 
   /** Writes terms, total and status of the campaigns that are not divided. The caller holds the locks. */
   async writeHeads(client: Queryable): Promise<void> {
-    const campaigns = new RestoredCampaigns(client);
     const { shard, hasOthers } = this.deps.cursor;
     for (const { copy, row } of this.#writable) {
       if (copy.part) continue;
-      const need = needOf(copy, row);
-      if (!row) await campaigns.create(copy, hasOthers ? shard : null);
-      else if (need.terms) await campaigns.raiseTerms(row, copy);
-      if (need.codes) await campaigns.raiseCodes(copy.no, copy.codes);
-      if (row && need.total) await campaigns.setTotal(copy.no, copy.total);
-      const batch = emptyProjection();
-      if (need.status) batch.statuses.set(copy.no, copy.status);
-      if (!row || need.total || need.status || need.terms) {
-        const before = row && { total_limit: row.total, status: row.status, version: row.version };
-        const after = { total_limit: copy.total, status: copy.status, version: copy.version };
-        const of = { atMs: this.nowMs, actor: ACTOR, action: ACTION, no: copy.no, request: '' };
-        batch.audit.push({ ...of, before: before ?? {}, after });
-      }
-      await writeProjection(client, batch);
-      if (row && copy.status === 'open') await campaigns.setBeginning(copy.no, copy.terms.startsAt.getTime());
+      const place = { shard: hasOthers ? shard : null, startsAt: copy.terms.startsAt };
+      await writeHead(client, { copy, row, need: needOf(copy, row), ...place }, this.nowMs);
     }
   }
 
@@ -250,7 +235,7 @@ export class ShardRepair {
   }
 
   get #writable(): Part[] {
-    return this.#parts.filter(({ copy, row }) => row === null || row.product === copy.product);
+    return this.#parts.filter(({ copy, row }) => row === null || row.productId === copy.product);
   }
 
   /** Those whose reservations Redis has. */
@@ -322,7 +307,7 @@ export class ShardRepair {
     client: Queryable,
     position: string,
     { copy: { no, product }, counts }: Part,
-    row: CampaignRow,
+    row: StoredCampaign,
     users: readonly string[],
   ): Promise<null> {
     const tickets = await new RestoredRows(client).waitingTickets(row.id, users);
@@ -381,9 +366,9 @@ async function lock(client: Queryable, cursor: JournalCursor, epoch: Epoch): Pro
 /** The campaigns by their numbers, and those whose number another one has. */
 async function directoryOf(
   copy: SaleCopy,
-  rows: readonly CampaignRow[],
+  rows: readonly StoredCampaign[],
 ): Promise<{ directory: Map<number, ProductId>; unnamed: ProductId[] }> {
-  const known = new Map(rows.map(({ no, product }) => [no, product]));
+  const known = new Map(rows.map(({ no, productId }) => [no as number, productId]));
   const directory = new Map<number, ProductId>();
   const displaced = await copy.displaced();
   for (const [no, product] of await copy.directory()) {

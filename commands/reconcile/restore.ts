@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { LIMITS } from '../../shared/config/limits.js';
 import { normaliseCode } from '../../shared/domain/codes.js';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { RestoredCampaigns } from '../../shared/image/restored-campaigns.js';
+import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
@@ -81,7 +81,7 @@ class Together {
     const { dryRun, onWriting } = options;
     await this.#raisePositions();
     await this.#locked(async (client, positions) => {
-      const rows = await rowsOf(client);
+      const rows = await this.#rows(client);
       for (const [i, repair] of repairs.entries())
         repair.compare(await repair.campaignsAt(positions[i] as string), rows);
     });
@@ -89,7 +89,7 @@ class Together {
     const renumbered = dryRun ? null : await this.#continueEvents();
     for (const repair of repairs) await repair.writeEnds();
     const divided = await this.#writeHeads();
-    const { campaigns } = await rowsOf(deps.database);
+    const { campaigns } = await this.#rows(deps.database);
     for (const repair of repairs) {
       if (!dryRun) repair.adopt(campaigns);
       await repair.writeBeginnings();
@@ -151,7 +151,7 @@ class Together {
     const divided = await this.#locked(async (client, positions, write) => {
       const copies: CampaignCopy[][] = [];
       for (const [i, repair] of this.repairs.entries()) copies.push(await repair.campaignsAt(positions[i] as string));
-      const rows = await rowsOf(client);
+      const rows = await this.#rows(client);
       const buckets = this.repairs.flatMap(({ deps: { cursor } }, i) =>
         (copies[i] ?? []).flatMap((copy) => (copy.part ? [{ copy, part: copy.part, shard: cursor.shard }] : [])),
       );
@@ -159,12 +159,12 @@ class Together {
       for (const [i, repair] of this.repairs.entries()) repair.compare(copies[i] ?? [], rows);
       if (dryRun) return divided;
       await write();
-      const known = new Set(rows.campaigns.map(({ no }) => no));
+      const known = new Set<number>(rows.campaigns.map(({ no }) => no));
       created = copies.flat().filter(({ no }) => !known.has(no));
-      const settled = await this.#announceCodes(client, created);
+      const issueCodes = await this.#announceCodes(client, created);
       for (const repair of this.repairs) await repair.writeHeads(client);
       await divided.write(this.repairs[0]?.nowMs ?? 0);
-      await settled();
+      await issueCodes();
       return divided;
     });
     // Processes may have cached that these have no terms.
@@ -174,16 +174,21 @@ class Together {
 
   /**
    * Announces the codes of campaigns that are created again, so that no filter refuses them (decision 11).
-   * @returns what must be awaited before the commit
+   * @returns issues them; call it when the campaigns exist, before the commit
    */
   async #announceCodes(client: Queryable, campaigns: readonly CampaignCopy[]): Promise<() => Promise<void>> {
-    const codes = campaigns.flatMap(({ details }) => {
-      const typed = normaliseCode(details.code ?? '');
-      return typed.kind === 'code' ? [typed.code] : [];
+    const codes = campaigns.flatMap(({ details: { id, code } }) => {
+      const typed = normaliseCode(code ?? '');
+      return typed.kind === 'code' ? [{ id, code: typed.code }] : [];
     });
     if (codes.length === 0) return async () => {};
-    await new CodesTable(this.deps.database).lockIssuing(client);
-    return new CodeNotifications(this.deps.redis, LIMITS).announce(codes);
+    const table = new CodesTable(this.deps.database);
+    await table.lockIssuing(client);
+    const settled = await new CodeNotifications(this.deps.redis, LIMITS).announce(codes.map(({ code }) => code));
+    return async () => {
+      for (const { id, code } of codes) await table.insertShared(id, code, client);
+      await settled();
+    };
   }
 
   async #finish(): Promise<void> {
@@ -211,8 +216,9 @@ class Together {
       return work(client, positions, () => cursor.lockWrites(client));
     });
   }
-}
 
-async function rowsOf(client: Queryable): Promise<CampaignRows> {
-  return { campaigns: await new RestoredCampaigns(client).all(), buckets: await new RestoredBuckets(client).all() };
+  async #rows(client: Queryable): Promise<CampaignRows> {
+    const campaigns = await new CampaignsTable(this.deps.database).toRestore(client);
+    return { campaigns, buckets: await new RestoredBuckets(client).all() };
+  }
 }

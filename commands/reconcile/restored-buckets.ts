@@ -1,5 +1,5 @@
-import type { CampaignRow } from '../../shared/image/restored-campaigns.js';
 import type { Transit } from '../../shared/postgres/campaign-buckets.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 
 /** A bucket of a divided campaign in Postgres. */
@@ -17,7 +17,7 @@ export type BucketRow = {
 };
 
 /** The rows of all campaigns and of their buckets, before the repair. */
-export type CampaignRows = { campaigns: readonly CampaignRow[]; buckets: readonly BucketRow[] };
+export type CampaignRows = { campaigns: readonly StoredCampaign[]; buckets: readonly BucketRow[] };
 
 /** A transfer that Postgres lacks, and whether it has arrived. */
 export type LostTransfer = Transit & { hasArrived: boolean };
@@ -50,11 +50,10 @@ export class RestoredBuckets {
 
   /**
    * Divides a campaign that was created again.
-   * @param home the shard of bucket 0
    * @param totals units of each bucket
    */
-  async create(no: number, home: number, totals: readonly (number | null)[]): Promise<void> {
-    await this.client.query('update campaigns set buckets = $2, shard = $3 where no = $1', [no, totals.length, home]);
+  async create(no: number, totals: readonly (number | null)[]): Promise<void> {
+    await this.client.query('update campaigns set buckets = $2 where no = $1', [no, totals.length]);
     await this.client.query(
       `insert into campaign_buckets (campaign_id, bucket, total)
        select c.campaign_id, n.position - 1, n.units

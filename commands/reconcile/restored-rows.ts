@@ -1,4 +1,3 @@
-import { raiseSequence } from '../../shared/image/restored-campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { type SnapshotTicket, TICKET_COLUMNS } from '../../shared/postgres/snapshot.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
@@ -84,4 +83,13 @@ export class RestoredRows {
       [generation, server, afterId, shard],
     );
   }
+}
+
+/** Makes the sequence of a column continue after `to`, if it has not passed that number. */
+export async function raiseSequence(client: Queryable, table: string, column: string, to: number): Promise<void> {
+  await client.query(
+    `select setval(name, $3) from (select pg_get_serial_sequence($1, $2)::regclass as name) s
+       where coalesce(pg_sequence_last_value(name), 0) < $3::bigint`,
+    [table, column, to],
+  );
 }

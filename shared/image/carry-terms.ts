@@ -1,9 +1,9 @@
 import { ACTORS } from '../domain/actors.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
+import { termColumns } from '../domain/terms.js';
 import { writeAudit } from '../postgres/audit-log.js';
-import type { Database } from '../postgres/pool.js';
-import type { SaleCopy } from '../sale/sale-copy.js';
-import { RestoredCampaigns } from './restored-campaigns.js';
+import type { Database, Queryable } from '../postgres/pool.js';
+import type { CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 
 /** `carried`: Redis had later terms, and Postgres has them now. `no_campaign`: Postgres lacks the campaign. */
 export type CarriedTerms = { kind: 'even' | 'no_campaign' } | { kind: 'carried'; version: number };
@@ -31,11 +31,27 @@ export async function carryTerms(
     const [row] = rows;
     if (!row) return { kind: 'no_campaign' };
     if (inForce?.no !== no || inForce.version <= row.version) return { kind: 'even' };
-    await new RestoredCampaigns(client).raiseTerms({ no, version: row.version }, inForce);
+    await raiseTerms(client, row.version, inForce);
     const { version } = inForce;
     const [before, after] = [{ version: row.version }, { version, name: inForce.details.name }];
     const action = 'campaign.amend';
     await writeAudit(client, { actor: ACTORS.clock, action, campaignId: row.id, before, after, requestId: '' });
     return { kind: 'carried', version };
   });
+}
+
+/**
+ * Adds each version that Postgres lacks, with the terms of Redis. Those of the versions in between are lost.
+ * @param version that Postgres has
+ */
+export async function raiseTerms(client: Queryable, version: number, copy: CampaignCopy): Promise<void> {
+  const columns = termColumns({ ...copy.details, ...copy.terms });
+  for (let next = version + 1; next <= copy.version; next += 1) {
+    await client.query(
+      `update campaigns set terms_version = $2, updated_at = now(),
+         rules = $3, ${columns.map(({ column }, i) => `${column} = $${i + 4}`).join(', ')}
+       where no = $1 and terms_version = $2 - 1`,
+      [copy.no, next, JSON.stringify(copy.details.rules), ...columns.map(({ value }) => value)],
+    );
+  }
 }

@@ -127,8 +127,8 @@ export class CampaignsTable {
   }
 
   /** All campaigns, by number. */
-  async toRestore(): Promise<StoredCampaign[]> {
-    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c order by no`);
+  async toRestore(client: Queryable = this.database): Promise<StoredCampaign[]> {
+    const { rows } = await client.query<Row>(`select ${COLUMNS} from campaigns c order by no`);
     return rows.map(fromRow);
   }
 
