@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
+import { PostgresReader } from '../../shared/image/postgres-reader.js';
 import { emptyPage, type Page, PostgresWriter } from '../../shared/image/postgres-writer.js';
 import { rewindCampaign } from '../../shared/image/rewind-records.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -168,13 +169,13 @@ export class ShardRepair {
     for (const part of this.#comparable) {
       const { copy, row } = part;
       if (!row) continue;
-      const rows = new RestoredRows(this.deps.database);
       const bucket = copy.part?.bucket ?? null;
-      for await (const ids of rows.reservationIds(row.id, bucket, BATCH))
-        if (ids.length > 0) await this.#page(part, (client, at) => this.#endReservations(client, at, part, ids));
-      for await (const tickets of rows.allWaiting(row.id, bucket, BATCH)) {
-        const users = tickets.map(({ user }) => user);
-        if (users.length > 0) await this.#page(part, (client, at) => this.#endPlaces(client, at, part, row, users));
+      const rows = new PostgresReader(this.deps.cursor, row, bucket ?? 0);
+      for await (const ids of rows.reservationIds(BATCH, bucket))
+        await this.#page(part, (client, at) => this.#endReservations(client, at, part, ids));
+      for await (const places of rows.waitingUsers(BATCH, bucket)) {
+        const users = places.map(({ user }) => user);
+        await this.#page(part, (client, at) => this.#endPlaces(client, at, part, row, users));
       }
     }
   }
@@ -339,9 +340,8 @@ export class ShardRepair {
   async #missingTickets(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<NewTicket[]> {
     const { copy, row, counts, isOver } = part;
     const numbers = places.map(({ lineNo }) => lineNo);
-    const known = row ? await new RestoredRows(client).ticketsByNumber(row.id, numbers) : [];
-    const has = new Set(known.map(({ lineNo }) => lineNo));
-    const missing = places.filter(({ lineNo }) => !has.has(lineNo));
+    const known = row ? await new RestoredRows(client).lineNumbers(row.id, numbers) : new Set();
+    const missing = places.filter(({ lineNo }) => !known.has(lineNo));
     counts.places.missing += missing.length;
     return missing.map((place) => {
       // Bucket 0 ends the line in Postgres, and then each bucket in Redis.

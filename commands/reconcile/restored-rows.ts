@@ -9,53 +9,23 @@ import type { Epoch } from '../../shared/redis/epoch.js';
 export class RestoredRows {
   constructor(readonly client: Queryable) {}
 
-  async ticketsByNumber(campaignId: string, lineNos: readonly number[]): Promise<SnapshotTicket[]> {
-    if (lineNos.length === 0) return [];
-    const { rows } = await this.client.query<SnapshotTicket>(
-      `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and line_no = any($2::bigint[])`,
+  /** Those of these line numbers that have a place. */
+  async lineNumbers(campaignId: string, lineNos: readonly number[]): Promise<ReadonlySet<number>> {
+    if (lineNos.length === 0) return new Set();
+    const { rows } = await this.client.query<{ lineNo: number }>(
+      `select line_no::float8 as "lineNo" from waiting_tickets where campaign_id = $1 and line_no = any($2::bigint[])`,
       [campaignId, lineNos],
     );
-    return rows;
+    return new Set(rows.map(({ lineNo }) => lineNo));
   }
 
   /** The waiting places of these users. */
   async waitingTickets(campaignId: string, users: readonly string[]): Promise<SnapshotTicket[]> {
-    if (users.length === 0) return [];
     const { rows } = await this.client.query<SnapshotTicket>(
       `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and status = 'waiting' and user_id = any($2)`,
       [campaignId, users],
     );
     return rows;
-  }
-
-  /** Reads the ids of all reservations of a campaign, in batches. @param bucket only those of a bucket; null = all */
-  async *reservationIds(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<string[]> {
-    let after: string | null = null;
-    do {
-      const { rows }: { rows: { id: string }[] } = await this.client.query(
-        `select redemption_id as id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
-           and ($4::int is null or redemption_bucket(redemption_id) = $4)
-         order by redemption_id limit $2`,
-        [campaignId, batch, after, bucket],
-      );
-      yield rows.map(({ id }) => id);
-      after = rows.length < batch ? null : (rows.at(-1)?.id ?? null);
-    } while (after !== null);
-  }
-
-  /** Reads all waiting places of a campaign, in batches. @param bucket only those of a bucket; null = all */
-  async *allWaiting(campaignId: string, bucket: number | null, batch: number): AsyncGenerator<SnapshotTicket[]> {
-    let after: string | null = '';
-    do {
-      const { rows }: { rows: SnapshotTicket[] } = await this.client.query(
-        `select ${TICKET_COLUMNS} from waiting_tickets where campaign_id = $1 and status = 'waiting' and user_id > $3
-           and ($4::int is null or redemption_bucket(reservation_id) = $4)
-         order by user_id limit $2`,
-        [campaignId, batch, after, bucket],
-      );
-      yield rows;
-      after = rows.length < batch ? null : (rows.at(-1)?.user ?? null);
-    } while (after !== null);
   }
 
   /**

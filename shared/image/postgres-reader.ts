@@ -2,6 +2,7 @@ import type { CampaignStatus } from '../domain/campaign.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
 import { JournalHistories } from '../postgres/journal-histories.js';
+import { pagesOf } from '../postgres/pages.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import type { Head, Place, Reservation, ReservationState, Units } from './facts.js';
 
@@ -25,7 +26,7 @@ export class PostgresReader {
 
   constructor(
     readonly cursor: JournalCursor,
-    readonly campaign: Pick<StoredCampaign, 'id' | 'buckets'>,
+    readonly campaign: Pick<StoredCampaign, 'id'>,
     readonly bucket: number,
   ) {
     this.histories = new JournalHistories(cursor.database, cursor.shard);
@@ -90,39 +91,37 @@ export class PostgresReader {
     return { cursor, facts: { head: { status, total, held, redeemed, burned, waiting }, states } };
   }
 
-  /** Yields the ids of the reservations of all buckets in batches. */
-  async *reservationIds(batch: number): AsyncGenerator<readonly string[]> {
+  /** Yields the ids of reservations in batches. @param bucket only those of a bucket; null = all */
+  async *reservationIds(batch: number, bucket: number | null = null): AsyncGenerator<readonly string[]> {
     const pages = this.#pages<{ id: string }>(
       `select redemption_id as id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
+         and ($4::int is null or redemption_bucket(redemption_id) = $4)
        order by redemption_id limit $2`,
-      batch,
-      ({ id }) => id,
+      { batch, bucket, keyOf: ({ id }) => id },
     );
     for await (const rows of pages) yield rows.map(({ id }) => id);
   }
 
-  /** Yields the users who wait in any bucket, and the ids of their places, in batches. */
-  waitingUsers(batch: number): AsyncGenerator<readonly { user: string; reservation: string }[]> {
+  /** Yields the users who wait, and the ids of their places, in batches. @param bucket as for reservations */
+  waitingUsers(
+    batch: number,
+    bucket: number | null = null,
+  ): AsyncGenerator<readonly { user: string; reservation: string }[]> {
     return this.#pages<{ user: string; reservation: string }>(
       `select user_id as user, reservation_id as reservation from waiting_tickets
-       where campaign_id = $1 and status = 'waiting' and ($3::text is null or user_id > $3) order by user_id limit $2`,
-      batch,
-      ({ user }) => user,
+       where campaign_id = $1 and status = 'waiting' and ($3::text is null or user_id > $3)
+         and ($4::int is null or redemption_bucket(reservation_id) = $4)
+       order by user_id limit $2`,
+      { batch, bucket, keyOf: ({ user }) => user },
     );
   }
 
-  async *#pages<Row extends object>(
+  #pages<Row extends object>(
     sql: string,
-    batch: number,
-    keyOf: (row: Row) => string,
+    { bucket, ...pages }: { batch: number; bucket: number | null; keyOf: (row: Row) => string },
   ): AsyncGenerator<readonly Row[]> {
-    for (let after: string | null = null; ; ) {
-      const { rows }: { rows: Row[] } = await this.cursor.database.query<Row>(sql, [this.campaign.id, batch, after]);
-      if (rows.length > 0) yield rows;
-      const last = rows.at(-1);
-      if (!last || rows.length < batch) return;
-      after = keyOf(last);
-    }
+    const { cursor, campaign } = this;
+    return pagesOf<Row>(cursor.database, sql, { campaignId: campaign.id, after: null, ...pages }, [bucket]);
   }
 
   /** Reads rows and the cursor as of one moment. */

@@ -1,4 +1,5 @@
 import type { RedemptionStatus } from '../domain/reservation.js';
+import { pagesOf } from './pages.js';
 import type { Database, Queryable } from './pool.js';
 
 /** A reservation in Postgres, with everything that Redis needs to continue it. */
@@ -164,17 +165,12 @@ export class CampaignSnapshot {
   }
 
   /** Reads the idempotency records that no other row contains. */
-  async *answers(batch: number): AsyncGenerator<SnapshotAnswer[]> {
-    let after: string | null = '';
-    do {
-      const { rows }: { rows: SnapshotAnswer[] } = await this.database.query(
-        `select ${ANSWER_COLUMNS} from remembered_answers
-         where campaign_id = $1 and idempotency_key > $3 order by idempotency_key limit $2`,
-        [this.campaignId, batch, after],
-      );
-      yield rows;
-      after = rows.length < batch ? null : (rows.at(-1)?.name ?? null);
-    } while (after !== null);
+  answers(batch: number): AsyncGenerator<SnapshotAnswer[]> {
+    return this.#pages(
+      `select ${ANSWER_COLUMNS} from remembered_answers
+       where campaign_id = $1 and idempotency_key > $3 order by idempotency_key limit $2`,
+      { batch, after: '', keyOf: ({ name }) => name },
+    );
   }
 
   /**
@@ -182,33 +178,21 @@ export class CampaignSnapshot {
    * which begin with the time at which they were made.
    */
   async *orders(batch: number, sinceMs: number): AsyncGenerator<SnapshotOrder[]> {
-    let after = firstIdAt(sinceMs);
-    for (;;) {
-      const { rows } = await this.database.query<SnapshotOrder>(
-        `select redemption_id as reservation, user_id as "user", order_id as "order",
-           case when status in ('reserved', 'redeemed') then stacking else 'ended' end as stacking,
-           ${EPOCH_MS('reserved_at')} as "claimedMs"
-         from redemptions where campaign_id = $1 and redemption_id > $3 and stacking is not null
-         order by redemption_id limit $2`,
-        [this.campaignId, batch, after],
-      );
-      yield rows;
-      if (rows.length < batch) break;
-      after = String(rows.at(-1)?.reservation);
-    }
-    let afterLineNo = 0;
-    for (;;) {
-      const { rows } = await this.database.query<SnapshotOrder & { lineNo: number }>(
-        `select reservation_id as reservation, user_id as "user", order_id as "order", stacking, ${EPOCH_MS('joined_at')} as "claimedMs",
-           line_no::float8 as "lineNo"
-         from waiting_tickets where campaign_id = $1 and line_no > $3 and status = 'waiting' and stacking is not null
-         order by line_no limit $2`,
-        [this.campaignId, batch, afterLineNo],
-      );
-      yield rows;
-      if (rows.length < batch) return;
-      afterLineNo = Number(rows.at(-1)?.lineNo);
-    }
+    yield* this.#pages<SnapshotOrder>(
+      `select redemption_id as reservation, user_id as "user", order_id as "order",
+         case when status in ('reserved', 'redeemed') then stacking else 'ended' end as stacking,
+         ${EPOCH_MS('reserved_at')} as "claimedMs"
+       from redemptions where campaign_id = $1 and redemption_id > $3 and stacking is not null
+       order by redemption_id limit $2`,
+      { batch, after: firstIdAt(sinceMs), keyOf: ({ reservation }) => reservation },
+    );
+    yield* this.#pages<SnapshotOrder & { lineNo: number }>(
+      `select reservation_id as reservation, user_id as "user", order_id as "order", stacking, ${EPOCH_MS('joined_at')} as "claimedMs",
+         line_no::float8 as "lineNo"
+       from waiting_tickets where campaign_id = $1 and line_no > $3 and status = 'waiting' and stacking is not null
+       order by line_no limit $2`,
+      { batch, after: 0, keyOf: ({ lineNo }) => lineNo },
+    );
   }
 
   /**
@@ -216,24 +200,26 @@ export class CampaignSnapshot {
    * ended with the campaign and who did nothing since.
    */
   async *usedCodes(batch: number): AsyncGenerator<number[]> {
-    let after = 0;
-    for (;;) {
-      const { rows } = await this.database.query<{ code: number }>(
-        `select code_no as code from redemptions
-         where campaign_id = $1 and code_no > $3 and code_no is not null and (status in ('reserved', 'redeemed') or burned)
-         union select code_no from waiting_tickets t
-         where campaign_id = $1 and status = 'closed' and code_no > $3
-           and not exists (select 1 from waiting_tickets l where l.campaign_id = $1 and l.user_id = t.user_id
-             and l.status <> 'waiting' and l.line_no > t.line_no)
-           and not exists (select 1 from redemptions r where r.campaign_id = $1 and r.user_id = t.user_id
-             and greatest(r.reserved_at, case when r.reacquired then r.redeemed_at end) >= t.joined_at)
-         order by 1 limit $2`,
-        [this.campaignId, batch, after],
-      );
-      yield rows.map(({ code }) => code);
-      after = rows.at(-1)?.code ?? 0;
-      if (rows.length < batch) return;
-    }
+    const pages = this.#pages<{ code: number }>(
+      `select code_no as code from redemptions
+       where campaign_id = $1 and code_no > $3 and code_no is not null and (status in ('reserved', 'redeemed') or burned)
+       union select code_no from waiting_tickets t
+       where campaign_id = $1 and status = 'closed' and code_no > $3
+         and not exists (select 1 from waiting_tickets l where l.campaign_id = $1 and l.user_id = t.user_id
+           and l.status <> 'waiting' and l.line_no > t.line_no)
+         and not exists (select 1 from redemptions r where r.campaign_id = $1 and r.user_id = t.user_id
+           and greatest(r.reserved_at, case when r.reacquired then r.redeemed_at end) >= t.joined_at)
+       order by 1 limit $2`,
+      { batch, after: 0, keyOf: ({ code }) => code },
+    );
+    for await (const rows of pages) yield rows.map(({ code }) => code);
+  }
+
+  #pages<Row extends object>(
+    sql: string,
+    pages: { batch: number; after: string | number; keyOf: (row: Row) => string | number },
+  ): AsyncGenerator<Row[]> {
+    return pagesOf<Row>(this.database, sql, { campaignId: this.campaignId, ...pages });
   }
 
   /** Reads the idempotency records of restocks. They belong to operators, who are not recalled. */
