@@ -2,7 +2,9 @@ import { isDerivedFingerprint } from '../domain/device.js';
 import type { SnapshotReservation, SnapshotTicket, UserRows } from '../postgres/snapshot.js';
 import type { KnownCounters } from '../sale/campaigns.js';
 import type { PersonRecord } from '../sale/person-record.js';
-import { type RecordState, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
+import { type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
+import { COUNTED } from './compare.js';
+import { counted, factOf } from './facts.js';
 
 /** What Redis has of some users of a campaign. */
 export type DerivedRecords = {
@@ -64,31 +66,17 @@ function addUser(derived: DerivedRecords, { user, reservations, tickets }: UserR
   if (person.state === 'queued' && person.code) codes.push(person.code);
 }
 
-function count(counters: KnownCounters, { state, qty, lineNo, reduced }: ReservationRecord): void {
-  counters.burned += reduced?.burned ?? 0;
-  counters.lastLineNo = Math.max(counters.lastLineNo, lineNo);
-  if (state === 'reserved') counters.held += qty;
-  else if (state === 'redeemed' || state === 'reacquired') counters.redeemed += qty;
-  else if (state === 'burned') counters.burned += qty;
+function count(counters: KnownCounters, record: ReservationRecord): void {
+  const units = counted(factOf(record));
+  for (const name of COUNTED) counters[name] += units[name];
+  counters.lastLineNo = Math.max(counters.lastLineNo, record.lineNo);
 }
 
+/** The record that Redis has of a row. */
 export function recordOf(row: SnapshotReservation): ReservationRecord {
-  const state: RecordState = row.burned
-    ? 'burned'
-    : row.status === 'redeemed' && row.reacquired
-      ? 'reacquired'
-      : row.status;
-  return {
-    state,
-    user: row.user,
-    qty: row.qty,
-    slot: row.slot,
-    dueMs: row.dueMs,
-    lineNo: row.lineNo,
-    orderId: row.order,
-    code: row.code,
-    ...(row.reduced ? { reduced: row.reduced } : {}),
-  };
+  const { user, qty, slot, dueMs, lineNo, order, code, reduced } = row;
+  const state = row.burned ? 'burned' : row.status === 'redeemed' && row.reacquired ? 'reacquired' : row.status;
+  return { state, user, qty, slot, dueMs, lineNo, orderId: order, code, ...(reduced ? { reduced } : {}) };
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import { ACTORS } from '../domain/actors.js';
 import { madeAtMs, type ReservationId } from '../domain/ids.js';
-import type { SnapshotReservation } from '../postgres/snapshot.js';
 import { type RecordState, type ReservationRecord, takesUnits, unreduced } from '../sale/reservation-record.js';
 import type { CampaignCopy } from '../sale/sale-copy.js';
+import { factOf } from './facts.js';
 import { reservedEntry } from './reserved-entry.js';
 
 /**
@@ -35,7 +35,8 @@ export function stepOf(record: ReservationRecord | null, row: ReservationRecord 
   if (!record) return row && row.state !== 'voided' ? 'left_alone' : 'nothing';
   if (!row) return record.state === 'voided' ? 'nothing' : 'insert';
   const isReduced = record.qty < row.qty && row.state !== 'voided';
-  if (rowState(record) === rowState(row)) {
+  // A row does not distinguish late payments.
+  if (factOf(record).state === factOf(row).state) {
     if (isReduced) return 'end';
     if (record.qty > row.qty && record.state !== 'voided') return 'left_alone';
     return isExtended(record, row) ? 'advance' : 'nothing';
@@ -47,17 +48,6 @@ export function stepOf(record: ReservationRecord | null, row: ReservationRecord 
 /** Whether Redis has a later deadline for a reservation that is unpaid on both sides. */
 function isExtended(record: ReservationRecord, row: ReservationRecord | null): boolean {
   return record.state === 'reserved' && row?.state === 'reserved' && record.dueMs > row.dueMs;
-}
-
-/** The state in a row, which does not distinguish late payments. */
-function rowState({ state }: ReservationRecord): RecordState {
-  return state === 'reacquired' ? 'redeemed' : state;
-}
-
-export function recordOfRow(row: SnapshotReservation): ReservationRecord {
-  const { user, qty, slot, dueMs, lineNo, order, code, reduced } = row;
-  const state = row.burned ? 'burned' : row.status === 'redeemed' && row.reacquired ? 'reacquired' : row.status;
-  return { state, user, qty, slot, dueMs, lineNo, orderId: order, code, ...(reduced ? { reduced } : {}) };
 }
 
 /**

@@ -12,7 +12,8 @@ import { writeProjection } from '../projection/write-projection.js';
 import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { ReservationRecord } from '../sale/reservation-record.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
-import { type Change, entriesBetween, recordOfRow, type Step, stepOf } from './entries-between.js';
+import { recordOf } from './derive.js';
+import { type Change, entriesBetween, type Step, stepOf } from './entries-between.js';
 import { type Named, paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { CoveredTail, RedisPosition } from './journal-tail.js';
 import type { FirstChange } from './rewind.js';
@@ -63,7 +64,7 @@ export class PostgresWriter {
     const { first } = await cover(read);
     return [...new Set(ids)].map((id) => {
       const [one, latest] = [stored.get(id), read.value.reservations.get(id) ?? null];
-      const row = one ? recordOfRow(one) : null;
+      const row = one ? recordOf(one) : null;
       const known = beforeLater(payments.get(id) ?? [], first('payment', id)?.payment);
       const record = rewindRecord(id, latest, row, known.length > 0, first);
       const lacking = known.filter((payment) => !one?.payments.includes(payment));
