@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { campaignOfNumber } from '../domain/buckets.js';
 import { orderIdOf, type ProductId } from '../domain/ids.js';
 import type { Database, Queryable } from '../postgres/pool.js';
-import { RestoredDetails } from '../postgres/restored-details.js';
+import { type AnswerOfPlace, type AnswerOfReservation, RestoredDetails } from '../postgres/restored-details.js';
 import { reservationsById } from '../postgres/snapshot.js';
 import { eventsOf } from '../projection/events-of-entries.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
@@ -105,8 +105,8 @@ export class PostgresWriter {
     lock: (client: Queryable) => Promise<unknown>,
   ): Promise<void> {
     for await (const answers of this.#copy.answers(campaigns)) {
-      const completed: Parameters<RestoredDetails['fillAnswers']>[0][number][] = [];
-      const queued: Parameters<RestoredDetails['fillAnswersOfPlaces']>[0][number][] = [];
+      const completed: AnswerOfReservation[] = [];
+      const queued: AnswerOfPlace[] = [];
       for (const { key, answer } of answers) {
         const stored = decodeStoredRequest(answer);
         if (!stored) continue;
