@@ -52,7 +52,7 @@ export class CampaignPart {
       () => this.postgres.reservations(ids),
       () => this.redis.reservations(ids),
     );
-    return { redis: new AtPosition(tail, rewindAll(ids, records.facts, rows.facts, tail)), postgres: rows.facts };
+    return { redis: new AtPosition(tail, rewindAll(ids, records.value, rows.facts, tail)), postgres: rows.facts };
   }
 
   /** @throws Uncovered, EngineUnavailable */
@@ -65,7 +65,7 @@ export class CampaignPart {
     if (rows.ended) return { redis: new AtPosition(tail, rows.facts), postgres: rows.facts };
     const found = new Map<string, Place>();
     for (const user of users) {
-      const place = rewindPlace(user, places.facts.get(user) ?? null, rows.facts.get(user) ?? null, tail.first);
+      const place = rewindPlace(user, places.value.get(user) ?? null, rows.facts.get(user) ?? null, tail.first);
       if (place) found.set(user, place);
     }
     return { redis: new AtPosition(tail, found), postgres: rows.facts };
@@ -82,13 +82,13 @@ export class CampaignPart {
         () => this.postgres.head([...voided]),
         () => this.redis.head(),
       );
-      const [{ head, reservations }, row] = [found.facts, rows.facts];
+      const [{ head, reservations }, row] = [found.value, rows.facts];
       if (!head || !row.head) return { head: null, reservations };
       const needed = voidedIn(tail);
       const known = [...needed].every((id) => voided.has(id));
       const changes = known ? await this.#changes(tail, row.states) : null;
       voided = needed;
-      if (!changes && tries === HEAD_TRIES) throw new Uncovered(rows.cursor, found.position);
+      if (!changes && tries === HEAD_TRIES) throw new Uncovered(rows.cursor, found);
       if (!changes) continue;
       const ended = this.bucket > 0 && row.head.status === 'closed';
       const rewound = rewindHead(head, tail, changes, ended);
@@ -110,12 +110,12 @@ export class CampaignPart {
       if (step.fact === 'state' || step.fact === 'units') ids.add(step.of);
     }
     for (const some of batchesOf(ids)) {
-      const { facts, position } = await this.redis.reservations(some);
-      const later = await this.#tail.cover(tail.cursor, position);
+      const read = await this.redis.reservations(some);
+      const later = await this.#tail.cover(tail.cursor, read);
       if (!later) return null;
       const firstAfter = later.firstAfter(tail.lastId);
       for (const id of some) {
-        const [record, state] = [facts.get(id), states.get(id)];
+        const [record, state] = [read.value.get(id), states.get(id)];
         if (record && firstAfter('state', id)?.void !== undefined) return null;
         if (!record) sum.known = false;
         else {
@@ -132,7 +132,7 @@ export class CampaignPart {
    * Reads a page of Postgres, then the same of Redis, and the entries in between.
    * @throws Uncovered when they are not in the journal any more
    */
-  async #cover<Rows extends { cursor: string }, Records extends { position: RedisPosition }>(
+  async #cover<Rows extends { cursor: string }, Records extends RedisPosition>(
     readRows: () => Promise<Rows>,
     readRecords: () => Promise<Records>,
   ): Promise<[Rows, Records, CoveredTail]> {
@@ -140,9 +140,9 @@ export class CampaignPart {
     for (;;) {
       const rows = await readRows();
       const records = await readRecords();
-      const tail = await this.#tail.cover(rows.cursor, records.position);
+      const tail = await this.#tail.cover(rows.cursor, records);
       if (tail) return [rows, records, tail];
-      if (performance.now() > giveUpAt) throw new Uncovered(rows.cursor, records.position);
+      if (performance.now() > giveUpAt) throw new Uncovered(rows.cursor, records);
       await sleep(LOOK_AGAIN_MS);
     }
   }

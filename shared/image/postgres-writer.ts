@@ -11,10 +11,9 @@ import { type FurtherPayment, type NewTicket, projectEntries } from '../projecti
 import { writeProjection } from '../projection/write-projection.js';
 import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { ReservationRecord } from '../sale/reservation-record.js';
-import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
+import { type CampaignCopy, type Named, SaleCopy } from '../sale/sale-copy.js';
 import { recordOf } from './derive.js';
 import { type Change, entriesBetween, type Step, stepOf } from './entries-between.js';
-import { type Named, paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { CoveredTail, RedisPosition } from './journal-tail.js';
 import type { FirstChange } from './rewind.js';
 import { rewindRecord } from './rewind-records.js';
@@ -58,12 +57,11 @@ export class PostgresWriter {
     cover: (read: RedisPosition) => Promise<CoveredTail>,
   ): Promise<Compared[]> {
     const stored = await reservationsById(client, ids);
-    // Before the records, so that the tail has every later payment.
-    const payments = await paymentsInRedis(this.redis, product, ids);
     const read = await this.#copy.records({ product, reservations: ids, users: [] });
+    const { reservations, payments } = read.value;
     const { first } = await cover(read);
     return [...new Set(ids)].map((id) => {
-      const [one, latest] = [stored.get(id), read.value.reservations.get(id) ?? null];
+      const [one, latest] = [stored.get(id), reservations.get(id) ?? null];
       const row = one ? recordOf(one) : null;
       const known = beforeLater(payments.get(id) ?? [], first('payment', id)?.payment);
       const record = rewindRecord(id, latest, row, known.length > 0, first);
@@ -83,7 +81,7 @@ export class PostgresWriter {
       ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
       ...tickets.map(({ reservation, user, order }) => ({ reservation, user, order: order || orderIdOf(reservation) })),
     ];
-    const claims = await stackingInRedis(this.redis, named);
+    const claims = await this.#copy.claims(named);
     // Redis is not read from here on, so that a Redis that hangs delays its own shard alone.
     await this.cursor.lockWrites(client);
     const details = new RestoredDetails(client);

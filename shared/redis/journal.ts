@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { RawEntry } from '../contracts/journal.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import { askRedis } from './ask-redis.js';
 import { publishInShard } from './channels.js';
 import { type Epoch, readEpoch } from './epoch.js';
 import { entriesOf, type StreamRow, whole } from './journal-entries.js';
@@ -25,7 +26,7 @@ export class Journal {
     const entries: RawEntry[] = [];
     for (let from = after; ; ) {
       const count = Math.ceil((limit - entries.length) / this.#promisesInRow);
-      const rows = await engine(() => this.redis.xrange(keys.journal, `(${from}`, '+', 'COUNT', count));
+      const rows = await askRedis(() => this.redis.xrange(keys.journal, `(${from}`, '+', 'COUNT', count));
       const found = entriesOf(rows, after);
       entries.push(...found);
       if (rows.length > 0) this.#promisesInRow = Math.max(1, found.length / rows.length);
@@ -38,7 +39,7 @@ export class Journal {
 
   /** As `read`, with the epoch in one round trip: the epoch is replaced only while nothing is appended. */
   async readWithEpoch(after: string, limit: number): Promise<{ entries: RawEntry[]; epoch: Epoch | null }> {
-    const [entries, epoch] = await Promise.all([this.read(after, limit), engine(() => readEpoch(this.redis))]);
+    const [entries, epoch] = await Promise.all([this.read(after, limit), askRedis(() => readEpoch(this.redis))]);
     return { entries, epoch };
   }
 
@@ -54,7 +55,7 @@ export class Journal {
   async lastIdInService(): Promise<string> {
     const lastId = await this.lastId();
     // In this order: when the epoch exists, the journal was not lost before.
-    if (lastId === JOURNAL_START && (await engine(() => readEpoch(this.redis))) === null)
+    if (lastId === JOURNAL_START && (await askRedis(() => readEpoch(this.redis))) === null)
       throw new EngineUnavailable('redis', 'it has no epoch');
     return lastId;
   }
@@ -72,23 +73,23 @@ export class Journal {
    * @returns id of the first such entry; null = none
    */
   async waitForEntryAfter(after: string, waitMs: number): Promise<string | null> {
-    const found = await engine(() => this.redis.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', keys.journal, after));
+    const found = await askRedis(() => this.redis.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', keys.journal, after));
     return found?.[0]?.[1][0]?.[0] ?? null;
   }
 
   /** Removes the entries up to and including `upTo`, which Postgres has committed. */
   async trim(upTo: string): Promise<void> {
     const [generation, n] = journalPlace(upTo);
-    await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
+    await askRedis(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
   }
 
   async announcePersisted(upTo: string): Promise<void> {
-    await engine(() => publishInShard(this.redis, keys.persisted, upTo));
+    await askRedis(() => publishInShard(this.redis, keys.persisted, upTo));
   }
 
   /** Returns the number of promises that Postgres has not committed, and the time of the oldest (null = none). */
   async backlog(): Promise<{ entries: number; oldestMs: number | null }> {
-    const [[first], [last]] = await engine(() =>
+    const [[first], [last]] = await askRedis(() =>
       Promise.all([
         this.redis.xrange(keys.journal, '-', '+', 'COUNT', 1),
         this.redis.xrevrange(keys.journal, '+', '-', 'COUNT', 1),
@@ -103,7 +104,7 @@ export class Journal {
   async #countBetween(firstId: string, lastId: string): Promise<number> {
     const [[firstGeneration, first], [generation, last]] = [journalPlace(firstId), journalPlace(lastId)];
     if (generation === firstGeneration) return last - first + 1;
-    const [before] = await engine(() => this.redis.xrevrange(keys.journal, `(${generation}-0`, '-', 'COUNT', 1));
+    const [before] = await askRedis(() => this.redis.xrevrange(keys.journal, `(${generation}-0`, '-', 'COUNT', 1));
     return last + 1 + (before ? await this.#countBetween(firstId, before[0]) : 0);
   }
 }
@@ -121,12 +122,4 @@ export function positionOf(error: unknown, reply: unknown): JournalPosition {
     lastId: String(field('last-generated-id')),
     entries: Number(field('length')),
   };
-}
-
-async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
-  try {
-    return await call();
-  } catch (error) {
-    throw EngineUnavailable.from('redis', error);
-  }
 }

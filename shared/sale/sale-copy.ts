@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
 import { bucketOfNumber, campaignOfNumber } from '../domain/buckets.js';
 import type { BucketPart, CampaignStatus, CampaignType } from '../domain/campaign.js';
-import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import { askRedis } from '../redis/ask-redis.js';
 import { decodeEpoch } from '../redis/epoch.js';
 import { positionOf } from '../redis/journal.js';
 import { keys } from '../redis/keys.js';
@@ -55,7 +56,18 @@ export type PersonCopy = {
 
 /** Records of one campaign to be read together. */
 export type Wanted = { product: ProductId; reservations: readonly string[]; users: readonly string[] };
-export type Records = { reservations: Map<string, ReservationRecord>; people: Map<string, PersonCopy> };
+/**
+ * `payments`: of the reservations that have any, their references, the oldest first. An empty list marks a reservation
+ * whose deadline was extended.
+ */
+export type Records = {
+  reservations: Map<string, ReservationRecord>;
+  payments: Map<string, readonly string[]>;
+  people: Map<string, PersonCopy>;
+};
+
+/** A reservation, or the future reservation of a place in line. */
+export type Named = { reservation: string; user: string; order: string };
 
 /** What was read at one moment, and the last entry of the journal and its history then. */
 export type AtMoment<Value> = { value: Value; lastId: string; generation: number };
@@ -72,18 +84,18 @@ export class SaleCopy {
    * if Postgres gave it again after it was set back.
    */
   async directory(): Promise<(readonly [no: number, product: ProductId])[]> {
-    const entries = await engine(() => this.redis.hgetall(keys.directory));
+    const entries = await askRedis(() => this.redis.hgetall(keys.directory));
     return Object.entries(entries).map(([no, product]) => [campaignOfNumber(Number(no)), product as ProductId]);
   }
 
   /** Returns the products whose number another campaign got, so that the directory lacks them. */
   async displaced(): Promise<ProductId[]> {
-    return (await engine(() => this.redis.smembers(keys.displaced))) as ProductId[];
+    return (await askRedis(() => this.redis.smembers(keys.displaced))) as ProductId[];
   }
 
   /** Returns null when Redis lacks the campaign. */
   async campaign(product: ProductId): Promise<CampaignCopy | null> {
-    return campaignOf(product, await engine(() => this.redis.hgetall(keys.campaign(product))));
+    return campaignOf(product, await askRedis(() => this.redis.hgetall(keys.campaign(product))));
   }
 
   /** Yields the id of every reservation in batches. One may come twice while the campaign changes. */
@@ -96,21 +108,40 @@ export class SaleCopy {
     return this.#names(keys.people(product), batch);
   }
 
-  async *#names(key: string, batch: number): AsyncGenerator<string[]> {
-    let cursor = '0';
-    do {
-      const [next, flat] = await engine(() => this.redis.hscan(key, cursor, 'COUNT', batch));
-      cursor = next;
-      const names = flat.filter((_, i) => i % 2 === 0);
-      if (names.length > 0) yield names;
-    } while (cursor !== '0');
+  #names(key: string, batch: number): AsyncGenerator<string[]> {
+    return scanned((cursor) => askRedis(() => this.redis.hscan(key, cursor, 'COUNT', batch)));
   }
 
   /** Returns the records of these users and reservations. @throws EngineUnavailable also while Redis is being filled */
-  async records(wanted: Wanted): Promise<AtMoment<Records>> {
+  async records({ product, reservations, users }: Wanted): Promise<AtMoment<Records>> {
     const transaction = this.redis.multi();
-    const decode = readRecords(transaction, wanted);
-    return atMoment(transaction, decode);
+    for (const key of reservations.length > 0 ? [keys.reservations(product), keys.payments(product)] : [])
+      transaction.hmget(key, ...reservations);
+    if (users.length > 0) transaction.hmget(keys.people(product), ...users).zmscore(keys.line(product), ...users);
+    return atMoment(transaction, (results) => {
+      const textsOf = (names: readonly string[]) => (names.length > 0 ? (results.shift() as (string | null)[]) : []);
+      const [records, payments] = [textsOf(reservations), textsOf(reservations)];
+      const [people, scores] = [textsOf(users), textsOf(users)];
+      return {
+        reservations: mapOf(reservations, records, decodeReservation),
+        payments: mapOf(reservations, payments, (text) => JSON.parse(text) as string[]),
+        people: mapOf(users, people, (text, i) => decodePerson(text, scores[i] != null)),
+      };
+    });
+  }
+
+  /**
+   * Returns the claims of these reservations on their orders (lua/includes/orders.lua). Reservations without a claim
+   * are left out.
+   */
+  async claims(named: readonly Named[]): Promise<{ reservation: string; stacking: string }[]> {
+    if (named.length === 0) return [];
+    const names = named.map(({ user, order }) => keys.order(user as UserId, order as OrderId));
+    const texts = await askRedis(() => this.redis.mget(...names));
+    return named.flatMap(({ reservation }, i) => {
+      const claim = (texts[i] ?? '').split(',').find((one) => one.startsWith(`${reservation}=`));
+      return claim ? [{ reservation, stacking: claim.slice(reservation.length + 1) }] : [];
+    });
   }
 
   /** Returns those of these campaigns that Redis has. @throws EngineUnavailable also while Redis is being filled */
@@ -130,10 +161,10 @@ export class SaleCopy {
   async *answers(campaigns: Iterable<number>): AsyncGenerator<{ key: string; answer: string }[]> {
     const requests = new RequestNames(this.redis).of(campaigns);
     for (;;) {
-      const { done, value } = await engine(() => requests.next());
+      const { done, value } = await askRedis(() => requests.next());
       if (done) return;
       const names = value.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
-      const texts = await engine(() => this.redis.mget(...names));
+      const texts = await askRedis(() => this.redis.mget(...names));
       yield value.flatMap(({ key }, i) => {
         const answer = texts[i];
         return (answer?.split('\n') ?? []).map((one) => ({ key, answer: one }));
@@ -143,39 +174,6 @@ export class SaleCopy {
 }
 
 type Transaction = ReturnType<Redis['multi']>;
-
-/** Adds the commands. Returns a decoder, which removes their results from the front of the list. */
-function readRecords(transaction: Transaction, { product, reservations, users }: Wanted) {
-  if (reservations.length > 0) transaction.hmget(keys.reservations(product), ...reservations);
-  if (users.length > 0) {
-    transaction.hmget(keys.people(product), ...users);
-    transaction.zmscore(keys.line(product), ...users);
-  }
-  return (results: unknown[]): Records => {
-    const found = new Map<string, ReservationRecord>();
-    const texts = reservations.length > 0 ? (results.shift() as (string | null)[]) : [];
-    for (const [i, id] of reservations.entries()) {
-      const text = texts[i];
-      if (text) found.set(id, decodeReservation(text));
-    }
-    if (users.length === 0) return { reservations: found, people: new Map() };
-    const people = results.shift() as (string | null)[];
-    return { reservations: found, people: peopleOf(users, people, results.shift() as (string | null)[]) };
-  };
-}
-
-function peopleOf(
-  users: readonly string[],
-  texts: readonly (string | null | undefined)[],
-  scores: readonly (string | null)[],
-): Map<string, PersonCopy> {
-  const people = new Map<string, PersonCopy>();
-  for (const [i, user] of users.entries()) {
-    const text = texts[i];
-    if (text) people.set(user, decodePerson(text, scores[i] != null));
-  }
-  return people;
-}
 
 /** @throws ContractError when the record is malformed */
 function decodePerson(text: string, inLine: boolean): PersonCopy {
@@ -219,11 +217,13 @@ function bucketOf(hash: Record<string, string>): BucketCopy | null {
   };
 }
 
-async function atMoment<Value>(
+/** Reads in one transaction, with the position. @throws EngineUnavailable also while Redis is being filled */
+export async function atMoment<Value>(
   transaction: Transaction,
   decode: (results: unknown[]) => Value,
+  ask = askRedis,
 ): Promise<AtMoment<Value>> {
-  const results = (await engine(() => transaction.get(keys.epoch).xinfo('STREAM', keys.journal).exec())) ?? [];
+  const results = (await ask(() => transaction.get(keys.epoch).xinfo('STREAM', keys.journal).exec())) ?? [];
   const [[journalError, journal] = [], [, epoch] = []] = [results.pop(), results.pop()];
   if (typeof epoch !== 'string') throw new EngineUnavailable('redis', 'Redis is empty or being filled');
   for (const [error] of results) if (error) throw EngineUnavailable.from('redis', error);
@@ -231,10 +231,27 @@ async function atMoment<Value>(
   return { value: decode(results.map(([, value]) => value)), lastId, generation: decodeEpoch(epoch).generation };
 }
 
-async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
-  try {
-    return await call();
-  } catch (error) {
-    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+/** Yields the names in a hash or a sorted set in batches. */
+export async function* scanned(scan: (cursor: string) => Promise<[string, string[]]>): AsyncGenerator<string[]> {
+  let cursor = '0';
+  do {
+    const [next, flat] = await scan(cursor);
+    cursor = next;
+    const names = flat.filter((_, i) => i % 2 === 0);
+    if (names.length > 0) yield names;
+  } while (cursor !== '0');
+}
+
+/** Decodes the values of those of these names that have one. */
+export function mapOf<Value>(
+  names: readonly string[],
+  texts: readonly (string | null)[],
+  decode: (text: string, i: number) => Value,
+): Map<string, Value> {
+  const found = new Map<string, Value>();
+  for (const [i, name] of names.entries()) {
+    const text = texts[i];
+    if (text) found.set(name, decode(text, i));
   }
+  return found;
 }

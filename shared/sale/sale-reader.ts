@@ -2,7 +2,8 @@ import type { Redis } from 'ioredis';
 import type { CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
 import type { CampaignNo, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
-import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { ContractError } from '../errors/faults.js';
+import { askRedis } from '../redis/ask-redis.js';
 import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
@@ -207,13 +208,6 @@ export class SaleReader {
 }
 
 /** Reads Redis through the gate of its scripts. @throws EngineUnavailable */
-export async function readThrough<Value>(
-  { gate }: Pick<ScriptRunner, 'gate'>,
-  read: () => Promise<Value>,
-): Promise<Value> {
-  try {
-    return await (gate ? gate.guard(read) : read());
-  } catch (error) {
-    throw error instanceof EngineUnavailable ? error : EngineUnavailable.from('redis', error);
-  }
+export function readThrough<Value>({ gate }: Pick<ScriptRunner, 'gate'>, read: () => Promise<Value>): Promise<Value> {
+  return askRedis(() => (gate ? gate.guard(read) : read()));
 }

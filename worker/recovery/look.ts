@@ -3,6 +3,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { type HistoryWatch, otherNumber } from '../../shared/history/history-watch.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { askRedis } from '../../shared/redis/ask-redis.js';
 import { isBehind } from '../../shared/redis/continuity.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
 import { readForeignFormat } from '../../shared/redis/format.js';
@@ -41,9 +42,9 @@ export async function lookAt({
   // before the cursor.
   const postgres = await watch.beat();
   const [foreign, text, epoch, kept, position] = await Promise.all([
-    engine(() => readForeignFormat(redis)),
-    engine(() => redis.call('INFO', 'replication') as Promise<string>),
-    engine(() => redis.get(keys.epoch)),
+    askRedis(() => readForeignFormat(redis)),
+    askRedis(() => redis.call('INFO', 'replication') as Promise<string>),
+    askRedis(() => redis.get(keys.epoch)),
     readInstallation(redis),
     journal.position(),
   ]);
@@ -63,12 +64,4 @@ export async function lookAt({
     firstBegins,
     kept,
   };
-}
-
-async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
-  try {
-    return await call();
-  } catch (error) {
-    throw EngineUnavailable.from('redis', error);
-  }
 }
