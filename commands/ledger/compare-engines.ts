@@ -3,8 +3,9 @@ import { LIMITS } from '../../shared/config/limits.js';
 import type { Verdict } from '../../shared/contracts/verdict.js';
 import { compareCampaign } from '../../shared/image/compare-campaign.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
-import { Database } from '../../shared/postgres/pool.js';
+import type { Database } from '../../shared/postgres/pool.js';
 import { ReadReplica } from '../../shared/postgres/read-replica.js';
+import { connectDatabase } from '../command.js';
 import { CommandShards } from '../command-shards.js';
 import { ledgerDeps } from './ledger-deps.js';
 import { type Source, whereCovered } from './where-covered.js';
@@ -70,8 +71,7 @@ class Comparison {
   }
 
   #connect(url: string, statementMs = STATEMENT_MS): Database {
-    const options = { name: 'doorbuster-ledger', connections: 3, connectMs: LIMITS.commandConnectMs, onError() {} };
-    const database = new Database({ url, statementMs, ...options });
+    const database = connectDatabase('ledger', url, statementMs, 3);
     this.#databases.push(database);
     return database;
   }

@@ -7,6 +7,12 @@ import type { BucketRow } from './restored-buckets.js';
 /** The changes that the campaign's own row needs. */
 export type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
 
+/** What the pages of a campaign have found. */
+export type Counts = Pick<CampaignFindings, 'missing' | 'changed' | 'places' | 'leftAlone' | 'erased'>;
+export const noCounts = (): Counts => ({
+  ...{ missing: { reservations: 0, units: 0 }, changed: {}, places: { missing: 0, ended: 0 }, leftAlone: 0, erased: 0 },
+});
+
 const NO_LOSS = { units: 0, reservations: 0 };
 
 export const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
@@ -19,11 +25,7 @@ export function findingsOf(copy: CampaignCopy, row: StoredCampaign | null, need:
     unknown: row === null,
     archived: copy.archived,
     archivedLoss: NO_LOSS,
-    missing: { reservations: 0, units: 0 },
-    changed: {},
-    places: { missing: 0, ended: 0 },
-    leftAlone: 0,
-    erased: 0,
+    ...noCounts(),
     conflict: row && row.productId !== copy.product ? row.productId : null,
   };
 }
@@ -66,11 +68,7 @@ export function needOf(copy: CampaignCopy, row: StoredCampaign | null): Need {
 }
 
 /** Counts a reservation that Postgres lacks, or has in an earlier state. */
-export function count(
-  findings: Pick<CampaignFindings, 'missing' | 'changed'>,
-  record: ReservationRecord,
-  row: ReservationRecord | null,
-): void {
+export function count(findings: Counts, record: ReservationRecord, row: ReservationRecord | null): void {
   if (!row) {
     findings.missing.reservations += 1;
     findings.missing.units += record.qty;

@@ -13,8 +13,7 @@ export function isErased(record: ReservationRecord | null, row: ReservationRecor
 }
 
 /** A place in line that Postgres must have. */
-export type PlannedPlace = { lineNo: number; status: NewTicket['status']; user: string } & PlaceDetails;
-type PlaceDetails = { qty: number; reservation: string; order: string; code: number | null };
+export type PlannedPlace = Pick<NewTicket, 'lineNo' | 'status' | 'user' | 'qty' | 'reservation' | 'order' | 'code'>;
 
 /**
  * The end of a place by the state of its user. A user with state `queued` who is not in line waited until the line was

@@ -21,7 +21,7 @@ import { LOST } from '../../shared/sale/recall.js';
 import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import type { CampaignFindings } from './findings.js';
-import { archivedLoss, count, findingsOf, findingsOfBucket, isLost, needOf } from './need.js';
+import { archivedLoss, type Counts, count, findingsOf, findingsOfBucket, isLost, needOf, noCounts } from './need.js';
 import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
 import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
@@ -39,8 +39,6 @@ export type RepairDeps = {
   database: Database;
   cursor: JournalCursor;
 };
-
-type Counts = Pick<CampaignFindings, 'missing' | 'changed' | 'places' | 'leftAlone' | 'erased'>;
 
 /**
  * A campaign, or its bucket in this shard. `row`: null = Postgres lacks the campaign. `findings`: without `counts`.
@@ -380,11 +378,3 @@ async function directoryOf(
   const { value } = await copy.campaigns(displaced);
   return { directory, unnamed: value.flatMap(({ no, product }) => (directory.get(no) === product ? [] : [product])) };
 }
-
-const noCounts = (): Counts => ({
-  missing: { reservations: 0, units: 0 },
-  changed: {},
-  places: { missing: 0, ended: 0 },
-  leftAlone: 0,
-  erased: 0,
-});
