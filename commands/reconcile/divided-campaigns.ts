@@ -1,5 +1,7 @@
 import type { ProductId } from '../../shared/domain/ids.js';
+import type { Transit } from '../../shared/postgres/campaign-buckets.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
+import { sealBuckets } from '../../shared/projection/write-buckets.js';
 import type { CampaignFindings } from './findings.js';
 import { type DivisionPlan, type PicturedBucket, planDivision } from './plan-division.js';
 import { type CampaignRows, RestoredBuckets } from './restored-buckets.js';
@@ -51,32 +53,30 @@ export class DividedCampaigns {
     return this.plans.flatMap(({ home, findings }) => (home.shard === shard ? [findings] : []));
   }
 
-  /** Adds the transfers to the findings about buckets. */
+  /** Adds the transfers that Postgres lacks to the findings about buckets. */
   withTransfers(findings: CampaignFindings): CampaignFindings {
     const plan = this.plans.find(({ state }) => state.product === findings.product);
-    const transfers = findings.bucket === undefined ? undefined : plan?.transfers.get(findings.bucket);
-    return transfers ? { ...findings, transfers } : findings;
+    if (!plan || findings.bucket === undefined) return findings;
+    const isOwn = ({ from }: Transit) => from === findings.bucket;
+    const left = plan.left.filter(isOwn);
+    const units = left.reduce((sum, one) => sum + one.units, 0);
+    return { ...findings, transfers: { left: left.length, units, arrived: plan.arrived.filter(isOwn).length } };
   }
 
   /** Writes terms, units, statuses and transfers. Rows that end were written before, so there is room for others. */
   async write(nowMs: number): Promise<void> {
     for (const { state, copy, home, need, totals, left, arrived } of this.plans) {
-      const { row, rows, buckets } = state;
       const { no } = copy;
-      const { startsAt } = home.copy.terms;
-      await writeHead(this.client, { copy, row, need, shard: home.shard, startsAt }, nowMs);
-      if (row === null) await this.#buckets.create(no, totals);
-      else {
-        const changed = rows.filter(({ bucket, total: before }) => (totals[bucket] ?? null) !== before);
-        await this.#buckets.setTotals(
-          no,
-          changed.map(({ bucket }) => [bucket, totals[bucket] ?? null]),
-        );
-      }
+      const place = { shard: home.shard, buckets: totals.length, startsAt: home.copy.terms.startsAt };
+      await writeHead(this.client, { copy, row: state.row, need, ...place }, nowMs);
+      await this.#buckets.setTotals(no, totals);
       await this.#buckets.endTransfers(no, arrived);
       await this.#buckets.insertTransfers(no, left);
-      const sealed = buckets.filter(({ part }) => part.sealed).map(({ part }) => part.bucket);
-      await this.#buckets.seal(no, sealed);
+      const sealed = state.buckets.filter(({ part }) => part.sealed);
+      await sealBuckets(
+        this.client,
+        sealed.map(({ part: { bucket } }) => ({ no, bucket, atMs: nowMs })),
+      );
     }
   }
 }

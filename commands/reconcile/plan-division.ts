@@ -32,8 +32,6 @@ export type DivisionPlan = {
   left: LostTransfer[];
   arrived: Transit[];
   findings: CampaignFindings;
-  /** Bucket → transfers of it that Postgres lacks. */
-  transfers: Map<number, NonNullable<CampaignFindings['transfers']>>;
 };
 
 /**
@@ -52,12 +50,10 @@ export function planDivision(state: DividedState): DivisionPlan {
   const left = lostTransfers(state).map((one) => ({ ...one, hasArrived: hasArrived(one) }));
   const arrived = state.transit.filter(hasArrived);
   const moving = [...left.filter((one) => !one.hasArrived), ...state.transit.filter((one) => !hasArrived(one))];
-  const totals = Array.from({ length: count }, (_, bucket) =>
-    totalOf(
-      byNumber.get(bucket)?.copy,
-      rows.find((one) => one.bucket === bucket),
-    ),
-  );
+  const totals = Array.from({ length: count }, (_, bucket) => {
+    const known = byNumber.get(bucket)?.copy ?? rows.find((one) => one.bucket === bucket);
+    return known?.total ?? null;
+  });
   const total = totals.includes(null)
     ? null
     : [...totals, ...moving.map(({ units }) => units)].reduce<number>((sum, units) => sum + Number(units), 0);
@@ -65,8 +61,7 @@ export function planDivision(state: DividedState): DivisionPlan {
   const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
   const copy = { ...newest, status: home.copy.status, total, codes };
   const need = needOf(copy, row);
-  const plan = { state, copy, home, need, totals, left, arrived };
-  return { ...plan, findings: findingsOf(copy, row, need), transfers: transfersFound(plan) };
+  return { state, copy, home, need, totals, left, arrived, findings: findingsOf(copy, row, need) };
 }
 
 /** @throws BucketsDiffer */
@@ -100,22 +95,4 @@ function lostTransfers({ buckets, rows }: DividedState): Transit[] {
       .filter(([out]) => out > known)
       .map(([out, to, units, codes]) => ({ from, to, out, units, codes: codes ? codes.split(',').map(Number) : [] }));
   });
-}
-
-/** The units that a bucket must have in Postgres. */
-function totalOf(copy: CampaignCopy | undefined, row: BucketRow | undefined): number | null {
-  return (copy ?? row)?.total ?? null;
-}
-
-type Planned = Omit<DivisionPlan, 'findings' | 'transfers'>;
-
-function transfersFound({ state, left, arrived }: Planned): DivisionPlan['transfers'] {
-  const found: DivisionPlan['transfers'] = new Map();
-  for (const { part } of state.buckets) {
-    const given = left.filter(({ from }) => from === part.bucket);
-    const units = given.reduce((sum, one) => sum + one.units, 0);
-    const ended = arrived.filter(({ from }) => from === part.bucket);
-    found.set(part.bucket, { left: given.length, units, arrived: ended.length });
-  }
-  return found;
 }

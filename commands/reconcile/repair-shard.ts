@@ -194,7 +194,7 @@ export class ShardRepair {
     const { shard, hasOthers } = this.deps.cursor;
     for (const { copy, row } of this.#writable) {
       if (copy.part) continue;
-      const place = { shard: hasOthers ? shard : null, startsAt: copy.terms.startsAt };
+      const place = { shard: hasOthers ? shard : null, buckets: 1, startsAt: copy.terms.startsAt };
       await writeHead(client, { copy, row, need: needOf(copy, row), ...place }, this.nowMs);
     }
   }

@@ -1,3 +1,4 @@
+import { Batch } from '../../shared/postgres/batch.js';
 import type { Transit } from '../../shared/postgres/campaign-buckets.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
@@ -8,10 +9,6 @@ export type BucketRow = {
   bucket: number;
   /** null = unlimited */
   total: number | null;
-  held: number;
-  redeemed: number;
-  burned: number;
-  sealed: boolean;
   /** Number of the last transfer that left it. */
   movedOut: number;
 };
@@ -22,6 +19,11 @@ export type CampaignRows = { campaigns: readonly StoredCampaign[]; buckets: read
 /** A transfer that Postgres lacks, and whether it has arrived. */
 export type LostTransfer = Transit & { hasArrived: boolean };
 
+const TRANSFERS = new Batch({
+  ...{ from: 'int', out: 'bigint', to: 'int', units: 'bigint', hasArrived: 'boolean', codes: 'text' },
+});
+const ARRIVED = new Batch({ from: 'int', out: 'bigint' });
+
 /** Repairs the buckets of divided campaigns, and the transfers between them, in the caller's transaction. */
 export class RestoredBuckets {
   constructor(readonly client: Queryable) {}
@@ -29,9 +31,7 @@ export class RestoredBuckets {
   /** The buckets of all divided campaigns. */
   async all(): Promise<BucketRow[]> {
     const { rows } = await this.client.query<BucketRow>(
-      `select c.no, b.bucket, b.total::float8 as total, b.held::float8 as held, b.redeemed::float8 as redeemed,
-         b.burned::float8 as burned, b.sealed_at is not null as sealed,
-         coalesce((select max(out_no) from stock_transfers t
+      `select c.no, b.bucket, b.total::float8 as total, coalesce((select max(out_no) from stock_transfers t
            where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut"
        from campaign_buckets b join campaigns c using (campaign_id) order by c.no, b.bucket`,
     );
@@ -48,34 +48,15 @@ export class RestoredBuckets {
     return rows;
   }
 
-  /**
-   * Divides a campaign that was created again.
-   * @param totals units of each bucket
-   */
-  async create(no: number, totals: readonly (number | null)[]): Promise<void> {
-    await this.client.query('update campaigns set buckets = $2 where no = $1', [no, totals.length]);
+  /** Writes the units of each bucket, also of those that Postgres lacks. */
+  async setTotals(no: number, totals: readonly (number | null)[]): Promise<void> {
     await this.client.query(
-      `insert into campaign_buckets (campaign_id, bucket, total)
+      `insert into campaign_buckets as b (campaign_id, bucket, total)
        select c.campaign_id, n.position - 1, n.units
-       from campaigns c, unnest($2::bigint[]) with ordinality as n(units, position) where c.no = $1`,
+       from campaigns c, unnest($2::bigint[]) with ordinality as n(units, position) where c.no = $1
+       on conflict (campaign_id, bucket) do update set total = excluded.total
+         where b.total is distinct from excluded.total`,
       [no, totals],
-    );
-  }
-
-  async setTotals(no: number, totals: readonly (readonly [bucket: number, total: number | null])[]): Promise<void> {
-    await this.client.query(
-      `update campaign_buckets b set total = n.total from unnest($2::int[], $3::bigint[]) as n(bucket, total), campaigns c
-       where c.no = $1 and b.campaign_id = c.campaign_id and b.bucket = n.bucket`,
-      [no, totals.map(([bucket]) => bucket), totals.map(([, total]) => total)],
-    );
-  }
-
-  /** Writes that the units of these buckets go to the line only. */
-  async seal(no: number, buckets: readonly number[]): Promise<void> {
-    await this.client.query(
-      `update campaign_buckets b set sealed_at = now() from campaigns c
-       where c.no = $1 and b.campaign_id = c.campaign_id and b.bucket = any($2::int[]) and b.sealed_at is null`,
-      [no, buckets],
     );
   }
 
@@ -83,30 +64,20 @@ export class RestoredBuckets {
   async insertTransfers(no: number, transfers: readonly LostTransfer[]): Promise<void> {
     await this.client.query(
       `insert into stock_transfers (campaign_id, from_bucket, out_no, to_bucket, units, moved_out_at, moved_in_at, codes)
-       select c.campaign_id, n."from", n.out, n."to", n.units, now(), case when n.arrived then now() end,
+       select c.campaign_id, n."from", n.out, n."to", n.units, now(), case when n.hasArrived then now() end,
          string_to_array(n.codes, ',')::int[]
-       from campaigns c, unnest($2::int[], $3::bigint[], $4::int[], $5::bigint[], $6::boolean[], $7::text[])
-         as n("from", out, "to", units, arrived, codes)
-       where c.no = $1`,
-      [
-        no,
-        transfers.map(({ from }) => from),
-        transfers.map(({ out }) => out),
-        transfers.map(({ to }) => to),
-        transfers.map(({ units }) => units),
-        transfers.map(({ hasArrived }) => hasArrived),
-        transfers.map(({ codes }) => (codes.length > 0 ? codes.join(',') : null)),
-      ],
+       from campaigns c, ${TRANSFERS.sql} where c.no = $${TRANSFERS.count + 1}`,
+      [...TRANSFERS.of(transfers.map((one) => ({ ...one, codes: one.codes.join(',') || null }))), no],
     );
   }
 
   /** Ends transfers that Postgres has as on their way, and that have arrived. */
   async endTransfers(no: number, transfers: readonly Transit[]): Promise<void> {
     await this.client.query(
-      `update stock_transfers t set moved_in_at = now() from unnest($2::int[], $3::bigint[]) as n("from", out), campaigns c
-       where c.no = $1 and t.campaign_id = c.campaign_id and t.from_bucket = n."from" and t.out_no = n.out
+      `update stock_transfers t set moved_in_at = now() from ${ARRIVED.sql}, campaigns c
+       where c.no = $${ARRIVED.count + 1} and t.campaign_id = c.campaign_id and t.from_bucket = n."from" and t.out_no = n.out
          and t.moved_in_at is null`,
-      [no, transfers.map(({ from }) => from), transfers.map(({ out }) => out)],
+      [...ARRIVED.of(transfers), no],
     );
   }
 }

@@ -18,6 +18,8 @@ export type HeadOf = {
   need: Need;
   /** That has it, or its bucket 0; null = there is one shard. */
   shard: number | null;
+  /** How many it has, if Postgres lacks it. */
+  buckets: number;
   /** Earlier than in the terms, if the sale was opened before its start time. */
   startsAt: Date;
 };
@@ -25,11 +27,11 @@ export type HeadOf = {
 /** Writes terms, units and status of a campaign in the caller's transaction. */
 export async function writeHead(
   client: Queryable,
-  { copy, row, need, shard, startsAt }: HeadOf,
+  { copy, row, need, startsAt, ...place }: HeadOf,
   nowMs: number,
 ): Promise<void> {
   const { no, total, status, version } = copy;
-  if (!row) await create(client, copy, shard);
+  if (!row) await create(client, copy, place);
   else if (need.terms) await raiseTerms(client, row.termsVersion, copy);
   if (need.codes) await raiseCodes(client, copy);
   if (need.total)
@@ -46,16 +48,21 @@ export async function writeHead(
 }
 
 /** Creates a campaign again with its number. The trigger on `campaigns` writes its terms. */
-async function create(client: Queryable, copy: CampaignCopy, shard: number | null): Promise<void> {
+async function create(
+  client: Queryable,
+  copy: CampaignCopy,
+  { shard, buckets }: Pick<HeadOf, 'shard' | 'buckets'>,
+): Promise<void> {
   const { no, product, type, total, status, version, details, terms } = copy;
   const columns = termColumns({ ...details, ...terms });
   await client.query(
     `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version, shard,
-       ${columns.map(({ column }) => column).join(', ')})
+       buckets, ${columns.map(({ column }) => column).join(', ')})
      overriding system value
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${columns.map((_, i) => `$${i + 11}`).join(', ')})`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ${columns.map((_, i) => `$${i + 12}`).join(', ')})`,
     [
-      ...[details.id, no, product, type, total, status, JSON.stringify(details.rules), details.code, version, shard],
+      ...[details.id, no, product, type, total, status, JSON.stringify(details.rules), details.code, version],
+      ...[shard, buckets],
       ...columns.map(({ value }) => value),
     ],
   );
