@@ -52,7 +52,8 @@ export class CampaignPart {
       () => this.postgres.reservations(ids),
       () => this.redis.reservations(ids),
     );
-    return { redis: new AtPosition(tail, rewindAll(ids, records.value, rows.facts, tail)), postgres: rows.facts };
+    const found = rewindAll(ids, records.value, rows.facts, (...facts) => rewindReservation(...facts, tail.first));
+    return { redis: new AtPosition(tail, found), postgres: rows.facts };
   }
 
   /** @throws Uncovered, EngineUnavailable */
@@ -63,11 +64,7 @@ export class CampaignPart {
     );
     // Bucket 0 ends the line in Postgres, and then each bucket in Redis.
     if (rows.ended) return { redis: new AtPosition(tail, rows.facts), postgres: rows.facts };
-    const found = new Map<string, Place>();
-    for (const user of users) {
-      const place = rewindPlace(user, places.value.get(user) ?? null, rows.facts.get(user) ?? null, tail.first);
-      if (place) found.set(user, place);
-    }
+    const found = rewindAll(users, places.value, rows.facts, (...facts) => rewindPlace(...facts, tail.first));
     return { redis: new AtPosition(tail, found), postgres: rows.facts };
   }
 
@@ -148,11 +145,16 @@ export class CampaignPart {
   }
 }
 
-function rewindAll(ids: readonly string[], records: Facts<Reservation>, rows: Facts<Reservation>, tail: CoveredTail) {
-  const found = new Map<string, Reservation>();
-  for (const id of ids) {
-    const reservation = rewindReservation(id, records.get(id) ?? null, rows.get(id) ?? null, tail.first);
-    if (reservation) found.set(id, reservation);
+function rewindAll<Fact>(
+  names: readonly string[],
+  records: Facts<Fact>,
+  rows: Facts<Fact>,
+  rewind: (name: string, record: Fact | null, row: Fact | null) => Fact | null,
+): Facts<Fact> {
+  const found = new Map<string, Fact>();
+  for (const name of names) {
+    const fact = rewind(name, records.get(name) ?? null, rows.get(name) ?? null);
+    if (fact) found.set(name, fact);
   }
   return found;
 }
@@ -165,20 +167,16 @@ function voidedIn(tail: CoveredTail): ReadonlySet<string> {
 
 /** @param ended the line has ended in Postgres, and in Redis it may not have ended in all buckets */
 function rewindHead(head: Head, tail: CoveredTail, changes: Changes, ended: boolean): RewoundHead {
-  let [waiting, total, status]: [number | null, number | null, RewoundHead['status']] = [
-    head.waiting,
-    head.total,
-    null,
-  ];
+  let [waiting, total]: [number | null, number | null] = [head.waiting, head.total];
   for (const step of tail.steps()) {
     if (step.fact === 'place' && waiting !== null) waiting += step.before ? 1 : -1;
     if (step.fact === 'line') waiting = null;
     if (step.fact === 'total' && total !== null) total -= step.added;
-    if (step.fact === 'status') status ??= step.before;
   }
   const unitsOf = (name: keyof Counted) => (changes.known ? head[name] - changes[name] : null);
   const units = { held: unitsOf('held'), redeemed: unitsOf('redeemed'), burned: unitsOf('burned') };
-  return { ...units, total, waiting: ended ? null : waiting, status: status ?? head.status };
+  const status = tail.first('status', '')?.before ?? head.status;
+  return { ...units, total, waiting: ended ? null : waiting, status };
 }
 
 function* batchesOf(ids: ReadonlySet<string>): Generator<readonly string[]> {

@@ -147,14 +147,7 @@ class Comparison {
 
   /** From Redis to Postgres, as for reservations. */
   async #compareLine(part: CampaignPart): Promise<void> {
-    for await (const users of part.redis.waitingUsers(BATCH)) {
-      const { redis, postgres } = await part.places(users);
-      for (const difference of comparePlaces(redis, postgres, users)) {
-        if (difference.side !== 'redis') continue;
-        this.#counts.drift += 1;
-        this.#list([difference]);
-      }
-    }
+    for await (const users of part.redis.waitingUsers(BATCH)) await this.#comparePlaces(part, users, 'redis');
   }
 
   async #compareTickets(): Promise<void> {
@@ -164,13 +157,18 @@ class Comparison {
       for (const [part, own] of this.#byBucket(tickets, ({ reservation }) => bucketOfReservation(reservation))) {
         if (this.archived[part.bucket]) continue;
         const users = own.map(({ user }) => user);
-        const { redis, postgres } = await part.places(users);
-        for (const difference of comparePlaces(redis, postgres, users)) {
-          if (difference.side === 'redis') continue;
-          this.#counts.drift += 1;
-          this.#list([difference]);
-        }
+        await this.#comparePlaces(part, users, 'postgres');
       }
+    }
+  }
+
+  /** @param side that has places which the other one lacks; `postgres` also has those that differ */
+  async #comparePlaces(part: CampaignPart, users: readonly string[], side: Difference['side']): Promise<void> {
+    const { redis, postgres } = await part.places(users);
+    for (const difference of comparePlaces(redis, postgres, users)) {
+      if (difference.side !== side) continue;
+      this.#counts.drift += 1;
+      this.#list([difference]);
     }
   }
 

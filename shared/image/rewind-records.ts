@@ -54,22 +54,18 @@ function stateOf(
 
 /** Returns a campaign, or its bucket, as it was at an earlier position. Terms are not journaled, and stay. */
 export function rewindCampaign(copy: CampaignCopy, tail: CoveredTail): CampaignCopy {
-  let { status, total } = copy;
+  const left = tail.first('left', '');
+  let { total } = copy;
   const part = copy.part && { ...copy.part, arrived: { ...copy.part.arrived } };
-  const seen = new Set<string>();
-  for (const step of tail.steps()) {
-    const isFirst = !seen.has(step.fact);
-    seen.add(step.fact);
-    if (step.fact === 'total' && total !== null) total -= step.added;
-    if (step.fact === 'status' && isFirst) status = step.before;
-    if (!part) continue;
-    if (step.fact === 'sealed') part.sealed = false;
-    if (step.fact === 'left' && isFirst) {
-      part.movedOut = step.out - 1;
-      part.gave = part.gave.filter(([out]) => out < step.out);
-    }
-    // Transfers between two buckets arrive in their order.
-    if (step.fact === 'arrived') part.arrived[step.from] = Math.min(part.arrived[step.from] ?? 0, step.out - 1);
+  if (part && left) {
+    part.movedOut = left.out - 1;
+    part.gave = part.gave.filter(([out]) => out < left.out);
   }
-  return { ...copy, status, total, part };
+  for (const step of tail.steps()) {
+    if (step.fact === 'total' && total !== null) total -= step.added;
+    if (part && step.fact === 'sealed') part.sealed = false;
+    // Transfers between two buckets arrive in their order.
+    if (part && step.fact === 'arrived') part.arrived[step.from] = Math.min(part.arrived[step.from] ?? 0, step.out - 1);
+  }
+  return { ...copy, status: tail.first('status', '')?.before ?? copy.status, total, part };
 }
