@@ -12,6 +12,7 @@ export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reas
 type Change = EntryOf<'redeemed' | 'released' | 'expired' | 'voided' | 'refunded'>;
 /** Entries that are saved with the record of their reservation. */
 type Recorded = Change | EntryOf<'extended' | 'reduced'>;
+const NO_RESERVATION = 'Postgres has no such reservation';
 
 /**
  * Adapts entries that Redis lost to the rows in Postgres, so that they can be written like a usual batch:
@@ -74,7 +75,7 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
       return null;
     }
     case 'paid_again':
-      if (!known.reservations.has(entry.reservation)) return 'Postgres has no such reservation';
+      if (!known.reservations.has(entry.reservation)) return NO_RESERVATION;
       entries.push(entry);
       return null;
     case 'answered':
@@ -131,19 +132,13 @@ function isOfVoided({ answer }: EntryOf<'answered'>, known: KnownRows): boolean 
 }
 
 function adaptChange(entry: Change, raw: RawEntry, known: KnownRows, entries: JournalEntry[]): string | null {
-  const row = known.reservations.get(entry.reservation);
-  if (!row) {
-    const reserved = reservationBehind(entry, raw);
-    if (!reserved) return 'Postgres has no such reservation';
-    entries.push(reserved);
-    remember(known, reserved);
-  } else {
-    if (row.status === entry.kind) return null;
-    if (row.status === 'voided') return 'the reservation is voided';
-    if (row.changedMs > entry.atMs) return `the reservation has changed since: it is ${row.status}`;
-  }
-  const changed = known.reservations.get(entry.reservation);
-  if (changed) follow(changed, entry);
+  const existing = known.reservations.get(entry.reservation);
+  if (existing?.status === entry.kind) return null;
+  if (existing?.status === 'voided') return 'the reservation is voided';
+  if (existing && existing.changedMs > entry.atMs) return `the reservation has changed since: it is ${existing.status}`;
+  const row = existing ?? makeBehind(entry, raw, known, entries);
+  if (!row) return NO_RESERVATION;
+  follow(row, entry);
   entries.push(entry);
   return null;
 }
@@ -155,18 +150,13 @@ function adaptExtended(
   known: KnownRows,
   entries: JournalEntry[],
 ): string | null {
-  const row = known.reservations.get(entry.reservation);
-  if (!row) {
-    // The record has the new deadline.
-    const reserved = reservationBehind(entry, raw);
-    if (!reserved) return 'Postgres has no such reservation';
-    entries.push(reserved, entry);
-    remember(known, reserved);
-    follow(known.reservations.get(entry.reservation) as KnownReservation, entry);
-  } else if (row.status === 'reserved' && row.dueMs < entry.dueMs) {
-    follow(row, entry);
-    entries.push(entry);
-  }
+  const existing = known.reservations.get(entry.reservation);
+  if (existing && (existing.status !== 'reserved' || existing.dueMs >= entry.dueMs)) return null;
+  // The record has the new deadline.
+  const row = existing ?? makeBehind(entry, raw, known, entries);
+  if (!row) return NO_RESERVATION;
+  follow(row, entry);
+  entries.push(entry);
   return null;
 }
 
@@ -182,17 +172,13 @@ function adaptReduced(
   entries: JournalEntry[],
 ): string | null {
   const isPaid = entry.ending !== 'released';
-  let row = known.reservations.get(entry.reservation);
-  if (row && row.qty <= entry.qty) return null;
+  const existing = known.reservations.get(entry.reservation);
+  if (existing && existing.qty <= entry.qty) return null;
   // The record has the units that are left.
-  const behind = !row || (isPaid && row.status !== 'redeemed') ? reservationBehind(entry, raw) : null;
-  if (!row) {
-    if (!behind) return 'Postgres has no such reservation';
-    entries.push(behind);
-    remember(known, behind);
-    row = known.reservations.get(entry.reservation) as KnownReservation;
-  }
-  if (isPaid && behind && ['reserved', 'released', 'expired'].includes(row.status)) {
+  const row = existing ?? makeBehind(entry, raw, known, entries);
+  if (!row) return NO_RESERVATION;
+  const behind = isPaid ? reservationBehind(entry, raw) : null;
+  if (behind && ['reserved', 'released', 'expired'].includes(row.status)) {
     const { journalId, no, atMs, reservation, trace } = entry;
     const paid = { kind: 'redeemed', slot: behind.slot, reacquired: row.status !== 'reserved', payment: '' } as const;
     const redeemed = { ...paid, journalId, no, atMs, reservation, trace };
@@ -226,6 +212,20 @@ function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: 
       trace: '',
     });
   }
+}
+
+/** Makes the reservation that Postgres lacks from the record that was saved with the entry; null = none was saved. */
+function makeBehind(
+  entry: Recorded,
+  raw: RawEntry,
+  known: KnownRows,
+  entries: JournalEntry[],
+): KnownReservation | null {
+  const reserved = reservationBehind(entry, raw);
+  if (!reserved) return null;
+  entries.push(reserved);
+  remember(known, reserved);
+  return known.reservations.get(entry.reservation) ?? null;
 }
 
 /** Decodes the changed reservation from the record that was saved with the entry; null = no record was saved. */

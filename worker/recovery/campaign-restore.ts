@@ -88,30 +88,28 @@ export class CampaignRestore {
   }
 
   async answers(answers: readonly { user: string; key: string; answer: string; ttlMs: number }[]): Promise<void> {
-    for (let start = 0; start < answers.length; start += BATCH) {
-      const some = answers.slice(start, start + BATCH);
-      const keyNames = some.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
-      await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
-    }
+    const keyOf = ({ user, key }: { user: string; key: string }) =>
+      keys.idempotency(user as UserId, key as IdempotencyKey);
+    await this.#write('answers', keyOf, answers, ({ answer, ttlMs }) => [answer, ttlMs]);
   }
 
   /** Adds reservations to their orders. Existing claims stay, because one order may have codes of several campaigns. */
   async orders(claims: readonly OrderClaim[]): Promise<void> {
-    for (let start = 0; start < claims.length; start += BATCH) {
-      const some = claims.slice(start, start + BATCH);
-      const keyNames = some.map(({ user, order }) => keys.order(user, order));
-      await this.#write('orders', keyNames, some, ({ reservation, stacking, ttlMs }) => [reservation, stacking, ttlMs]);
-    }
+    const keyOf = ({ user, order }: OrderClaim) => keys.order(user, order);
+    await this.#write('orders', keyOf, claims, ({ reservation, stacking, ttlMs }) => [reservation, stacking, ttlMs]);
   }
 
+  /** @param keyNames of all rows, or that of each one */
   async #write<Row>(
     action: FillAction,
-    keyNames: readonly string[],
+    keyNames: readonly string[] | ((row: Row) => string),
     rows: readonly Row[],
     data: (row: Row) => (string | number)[],
   ): Promise<void> {
     for (let start = 0; start < rows.length; start += BATCH) {
-      await this.fill.write(this.token, action, keyNames, rows.slice(start, start + BATCH).flatMap(data));
+      const some = rows.slice(start, start + BATCH);
+      const names = typeof keyNames === 'function' ? some.map(keyNames) : keyNames;
+      await this.fill.write(this.token, action, names, some.flatMap(data));
     }
   }
 }
