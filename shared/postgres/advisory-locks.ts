@@ -3,8 +3,6 @@
  * have two numbers, and those of names are made by `hashtext`.
  */
 export const ADVISORY_LOCKS = {
-  /** Of the worker that recovers shard 0. */
-  recovery: 7_102_001,
   migration: 7_102_002,
   /** Of the shard that writes rows and events. */
   write: 7_102_003,

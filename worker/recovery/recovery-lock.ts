@@ -1,7 +1,6 @@
-import { ADVISORY_LOCKS } from '../../shared/postgres/advisory-locks.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
-/** The locks of the other shards are pairs of this number and the shard. */
+/** The locks are pairs of this number and the shard. */
 const SHARD_LOCKS = 7_102;
 /** A holder that is frozen for longer loses the lock, because Postgres ends its transaction. */
 const HOLDER_LIMIT_MS = 3_000;
@@ -32,10 +31,7 @@ export class RecoveryLock {
     return this.database.transaction(async (client: Queryable) => {
       await client.query(`set local idle_in_transaction_session_timeout = ${HOLDER_LIMIT_MS}`);
       const { rows } = await client.query<{ mine: boolean }>(
-        // Workers of the version before lock shard 0 by one number.
-        this.shard === 0
-          ? `select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.recovery}) as mine`
-          : `select pg_try_advisory_xact_lock(${SHARD_LOCKS}, ${this.shard}) as mine`,
+        `select pg_try_advisory_xact_lock(${SHARD_LOCKS}, ${this.shard}) as mine`,
       );
       if (!rows[0]?.mine) return false;
       let lost: unknown = null;
