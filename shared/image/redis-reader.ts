@@ -5,7 +5,7 @@ import { recordIn } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { decodeReservation } from '../sale/reservation-record.js';
 import { type AtMoment, atMoment, mapOf, scanned } from '../sale/sale-copy.js';
-import { readThrough, type SaleReader, STOCK_FIELDS, stockOf } from '../sale/sale-reader.js';
+import { type SaleReader, STOCK_FIELDS, stockOf, throughGate } from '../sale/sale-reader.js';
 import { factOf, type Head, type Place, type Reservation } from './facts.js';
 
 /** Added to the score of a demoted user (lua/includes/presence.lua). */
@@ -75,6 +75,6 @@ export class RedisReader {
   }
 
   #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    return readThrough(this.sale.scripts, read);
+    return throughGate(this.sale.scripts, read);
   }
 }

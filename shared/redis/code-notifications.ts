@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { EngineUnavailable } from '../errors/faults.js';
+import { askRedis } from './ask-redis.js';
 import { keys } from './keys.js';
 
 /**
@@ -19,12 +19,9 @@ export class CodeNotifications {
    * @throws EngineUnavailable; the caller must not commit then
    */
   async announce(codes: readonly string[]): Promise<() => Promise<void>> {
-    try {
-      for (let from = 0; from < codes.length; from += this.limits.codeAnnounceCodes) {
-        await this.redis.publish(keys.codes, codes.slice(from, from + this.limits.codeAnnounceCodes).join(','));
-      }
-    } catch (error) {
-      throw EngineUnavailable.from('redis', error);
+    for (let from = 0; from < codes.length; from += this.limits.codeAnnounceCodes) {
+      const some = codes.slice(from, from + this.limits.codeAnnounceCodes).join(',');
+      await askRedis(() => this.redis.publish(keys.codes, some));
     }
     const until = performance.now() + this.limits.codeSettleMs;
     return async () => {

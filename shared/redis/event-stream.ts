@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { appendEventsScript } from './append-events.js';
+import { askRedis } from './ask-redis.js';
 import { keys } from './keys.js';
 import type { ScriptRunner } from './script-runner.js';
 
@@ -49,9 +50,7 @@ export class EventStream {
   async *entries(batch: number): AsyncGenerator<StreamEvent[]> {
     let after = '-';
     for (;;) {
-      const rows = await this.redis.xrange(keys.events, after, '+', 'COUNT', batch).catch((error: unknown) => {
-        throw EngineUnavailable.from('redis', error);
-      });
+      const rows = await askRedis(() => this.redis.xrange(keys.events, after, '+', 'COUNT', batch));
       yield rows.map(([entryId, fields]) => {
         const field = (name: string) => String(fields[fields.indexOf(name) + 1]);
         const [id, type, subject, json] = ['id', 'type', 'subject', 'event'].map(field) as [
@@ -77,9 +76,7 @@ export class EventStream {
     for await (const events of this.entries(batch)) {
       const ids = events.filter(matches).map(({ seq }) => `${seq}-0`);
       if (ids.length === 0) continue;
-      removed += await this.redis.xdel(keys.events, ...ids).catch((error: unknown) => {
-        throw EngineUnavailable.from('redis', error);
-      });
+      removed += await askRedis(() => this.redis.xdel(keys.events, ...ids));
     }
     return removed;
   }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { LONGEST_IDEMPOTENCY_TTL_MS } from '../domain/idempotency.js';
-import { EngineUnavailable } from '../errors/faults.js';
+import { askRedis } from './ask-redis.js';
 import { keys } from './keys.js';
 
 /** The request of a promise: its idempotency record is `keys.idempotency(user, key)`. */
@@ -47,11 +47,7 @@ export class RequestNames {
 
   /** Removes the names of a campaign whose records are gone. @throws EngineUnavailable */
   async drop(no: number): Promise<void> {
-    try {
-      await this.redis.unlink(...listsOf(no, await this.#nowMs()));
-    } catch (error) {
-      throw EngineUnavailable.from('redis', error);
-    }
+    await askRedis(async () => this.redis.unlink(...listsOf(no, await this.#nowMs())));
   }
 
   /**

@@ -1,9 +1,9 @@
 import type { IdempotencyKey, OwnedKey, ProductId, UserId } from '../domain/ids.js';
-import { EngineUnavailable } from '../errors/faults.js';
 import { keys, saleKeys } from '../redis/keys.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
+import { throughGate } from './sale-reader.js';
 import {
   type ArchiveOutcome,
   archiveScript,
@@ -77,13 +77,8 @@ export class CampaignArchive {
 
   /** Restores an idempotency record unless the key exists. A record never changes, so it cannot be outdated. */
   async rememberAnswer(user: UserId, key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
-    const { redis, gate } = this.scripts;
-    const set = () => redis.set(keys.idempotency(user, key), answer, 'PX', ttlMs, 'NX');
-    try {
-      await (gate ? gate.guard(set) : set());
-    } catch (error) {
-      throw EngineUnavailable.from('redis', error);
-    }
+    const { redis } = this.scripts;
+    await throughGate(this.scripts, () => redis.set(keys.idempotency(user, key), answer, 'PX', ttlMs, 'NX'));
   }
 
   /** Evicts the idempotency record of a key. @param owned null = none, only `upTo` is stored */

@@ -203,11 +203,11 @@ export class SaleReader {
   }
 
   #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    return readThrough(this.scripts, read);
+    return throughGate(this.scripts, read);
   }
 }
 
-/** Reads Redis through the gate of its scripts. @throws EngineUnavailable */
-export function readThrough<Value>({ gate }: Pick<ScriptRunner, 'gate'>, read: () => Promise<Value>): Promise<Value> {
+/** Calls Redis without a script, through the gate of its scripts. @throws EngineUnavailable */
+export function throughGate<Value>({ gate }: Pick<ScriptRunner, 'gate'>, read: () => Promise<Value>): Promise<Value> {
   return askRedis(() => (gate ? gate.guard(read) : read()));
 }

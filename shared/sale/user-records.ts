@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
-import { EngineUnavailable } from '../errors/faults.js';
 import { keys, saleKeys } from '../redis/keys.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
+import { throughGate } from './sale-reader.js';
 import { type EraseUserOutcome, eraseUserScript, MAX_ERASED } from './scripts/erase-user.js';
 
 /** What a row of a user names in Redis; null = nothing. */
@@ -37,12 +37,6 @@ export class UserRecords {
       ...(order === null ? [] : [keys.order(user, order as OrderId)]),
     ]);
     if (names.length === 0) return;
-    const { redis, gate } = this.scripts;
-    const remove = () => redis.unlink(...names);
-    try {
-      await (gate ? gate.guard(remove) : remove());
-    } catch (error) {
-      throw EngineUnavailable.from('redis', error);
-    }
+    await throughGate(this.scripts, () => this.scripts.redis.unlink(...names));
   }
 }
