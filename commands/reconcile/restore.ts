@@ -37,15 +37,10 @@ export type RestoreOptions = {
  * first entry of the journal, and moves the cursor there; a worker writes the rest. Nothing is voided, and rows that
  * Redis lacks stay as they are. An interrupted repair leaves complete pages. The cursor stays until the end, so no
  * worker persists over the gap, and the repetition writes what is still missing.
+ * @param all several shards if they have buckets of the same campaigns
+ * @returns by shard
  * @throws RedisBehind, Superseded, BucketsDiffer, EntryOfNoCampaign, Uncovered, EngineUnavailable
  */
-export async function restorePostgres(deps: RepairDeps, options: RestoreOptions): Promise<Findings> {
-  const [findings] = await restoreTogether([deps], options);
-  if (!findings) throw new Error('a shard has no findings');
-  return findings;
-}
-
-/** Does the same for several shards, because they have buckets of the same campaigns. @returns by shard */
 export async function restoreTogether(all: readonly RepairDeps[], options: RestoreOptions): Promise<Findings[]> {
   const [first] = all;
   if (!first) return [];

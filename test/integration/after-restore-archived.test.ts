@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { isWhole, reportOf } from '../../commands/reconcile/report.js';
-import { restorePostgres } from '../../commands/reconcile/restore.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { TestArchive } from '../harness/archive.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
+import { restorePostgres } from '../harness/restore-postgres.js';
 import { startSale } from '../harness/sale.js';
 
 /** Postgres is set back to before a campaign was archived: nothing has the lost records any more. */

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { Findings } from '../../commands/reconcile/findings.js';
 import { isWhole, reportOf } from '../../commands/reconcile/report.js';
-import { restorePostgres, restoreTogether } from '../../commands/reconcile/restore.js';
+import { restoreTogether } from '../../commands/reconcile/restore.js';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
 import { cloudEvent } from '../../shared/contracts/events.js';
 import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
@@ -21,6 +21,7 @@ import { atEnd } from '../harness/cleanup.js';
 import { HOUR_MS, laterBy } from '../harness/moved-clock.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
+import { restorePostgres } from '../harness/restore-postgres.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
 import { until } from '../harness/until.js';
 

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
 import { RedemptionPartitions } from '../../commands/partitions/redemption-partitions.js';
-import { restorePostgres } from '../../commands/reconcile/restore.js';
 import { SaleMinutes } from '../../shared/postgres/sale-minutes.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { fillSaleMinutes } from '../../worker/sale-minutes/fill-sale-minutes.js';
@@ -9,6 +8,7 @@ import { createTestDatabase } from '../harness/engines.js';
 import { expectMinutesOfRows, totalsOf } from '../harness/minutes.js';
 import { connectDatabase, startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
+import { restorePostgres } from '../harness/restore-postgres.js';
 import { startSale } from '../harness/sale.js';
 
 /** Campaigns whose minutes the worker counts, because a repair has changed them. */

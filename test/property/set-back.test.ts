@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { restorePostgres } from '../../commands/reconcile/restore.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
+import { restorePostgres } from '../harness/restore-postgres.js';
 import { startSale } from '../harness/sale.js';
 import { opening, stepsWith } from './random-sale.js';
 
