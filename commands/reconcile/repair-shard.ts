@@ -42,14 +42,12 @@ export type RepairDeps = {
 
 /**
  * A campaign, or its bucket in this shard. `row`: null = Postgres lacks the campaign. `findings`: without `counts`.
- * `isOver`: Postgres has it as closed.
  */
 type Part = {
   copy: CampaignCopy;
   row: StoredCampaign | null;
   findings: CampaignFindings;
   counts: Counts;
-  isOver: boolean;
 };
 
 /**
@@ -62,6 +60,8 @@ export class ShardRepair {
   readonly #tail: JournalTail;
   readonly #writer: PostgresWriter;
   readonly #changed = new Set<number>();
+  /** As it was locked last. */
+  #cursor: string;
   #parts: Part[] = [];
 
   private constructor(
@@ -75,6 +75,7 @@ export class ShardRepair {
     readonly unnamed: readonly ProductId[],
     readonly nowMs: number,
   ) {
+    this.#cursor = found.cursor;
     this.#copy = new SaleCopy(deps.redis);
     this.#writer = new PostgresWriter(deps.redis, deps.cursor);
     const beginnings = [...new Map([...found.beginnings, ...known])];
@@ -126,18 +127,22 @@ export class ShardRepair {
     return true;
   }
 
-  /** Locks the cursor until the transaction ends. @returns the position of this transaction @throws Superseded */
-  async lock(client: Queryable): Promise<string> {
-    const at = await lock(client, this.deps.cursor, this.epoch);
-    const { position } = this.found;
-    return compareJournalIds(at, position) > 0 ? at : position;
+  /** Locks the cursor until the transaction ends. @throws Superseded */
+  async lock(client: Queryable): Promise<void> {
+    this.#cursor = await lock(client, this.deps.cursor, this.epoch);
   }
 
-  /** The campaigns of this shard as they were at a position. */
-  async campaignsAt(position: string): Promise<CampaignCopy[]> {
+  /** The entry as of which Redis is read, while the cursor is locked. */
+  get #position(): string {
+    const { position } = this.found;
+    return compareJournalIds(this.#cursor, position) > 0 ? this.#cursor : position;
+  }
+
+  /** The campaigns of this shard as they were at the position. */
+  async campaigns(): Promise<CampaignCopy[]> {
     const read = await this.#copy.campaigns([...this.directory.values(), ...this.unnamed]);
     const copies: CampaignCopy[] = [];
-    for (const copy of read.value) copies.push(rewindCampaign(copy, await this.#cover(copy.no, position, read)));
+    for (const copy of read.value) copies.push(rewindCampaign(copy, await this.#cover(copy.no, read)));
     return copies;
   }
 
@@ -150,16 +155,13 @@ export class ShardRepair {
       const found = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row, needOf(copy, row));
       // A divided campaign is never archived.
       const findings = copy.part || found.conflict ? found : { ...found, archivedLoss: archivedLoss(copy, row) };
-      return { copy, row, findings, counts: before.get(copy.product) ?? noCounts(), isOver: row?.status === 'closed' };
+      return { copy, row, findings, counts: before.get(copy.product) ?? noCounts() };
     });
   }
 
   /** Takes over the rows as they are now, after Postgres got the campaigns that it lacked. */
   adopt(rows: readonly StoredCampaign[]): void {
-    this.#parts = this.#parts.map((part) => {
-      const row = rows.find(({ no }) => no === part.copy.no) ?? null;
-      return { ...part, row, isOver: row?.status === 'closed' };
-    });
+    this.#parts = this.#parts.map((part) => ({ ...part, row: rows.find(({ no }) => no === part.copy.no) ?? null }));
   }
 
   /** Ends rows that take units, codes and places without right, which makes room for those that begin. */
@@ -170,10 +172,10 @@ export class ShardRepair {
       const bucket = copy.part?.bucket ?? null;
       const rows = new PostgresReader(this.deps.cursor, row, bucket ?? 0);
       for await (const ids of rows.reservationIds(BATCH, bucket))
-        await this.#page(part, (client, at) => this.#endReservations(client, at, part, ids));
+        await this.#page(part, (client) => this.#endReservations(client, part, ids));
       for await (const places of rows.waitingUsers(BATCH, bucket)) {
         const users = places.map(({ user }) => user);
-        await this.#page(part, (client, at) => this.#endPlaces(client, at, part, row, users));
+        await this.#page(part, (client) => this.#endPlaces(client, part, row, users));
       }
     }
   }
@@ -183,9 +185,9 @@ export class ShardRepair {
     for (const part of this.#comparable) {
       const { product } = part.copy;
       for await (const ids of this.#copy.reservationIds(product, BATCH))
-        await this.#page(part, (client, at) => this.#beginReservations(client, at, part, ids));
+        await this.#page(part, (client) => this.#beginReservations(client, part, ids));
       for await (const users of this.#copy.users(product, BATCH))
-        await this.#page(part, (client, at) => this.#beginPlaces(client, at, part, users));
+        await this.#page(part, (client) => this.#beginPlaces(client, part, users));
     }
   }
 
@@ -207,8 +209,9 @@ export class ShardRepair {
   }
 
   /** Moves the cursor to the position, from where a worker goes on. The caller holds the locks. */
-  async finish(client: Queryable, position: string): Promise<void> {
+  async finish(client: Queryable): Promise<void> {
     const { cursor } = this.deps;
+    const position = this.#position;
     const touched = this.found.hasGap ? this.#comparable.map(({ copy }) => copy.no) : [...this.#changed];
     // Reservations were written before their places, and times of both have changed since.
     await recountMinutes(client, touched);
@@ -242,21 +245,22 @@ export class ShardRepair {
     return this.#writable.filter(({ copy }) => !copy.archived);
   }
 
-  async #cover(no: number, position: string, read: RedisPosition): Promise<CoveredTail> {
+  async #cover(no: number, read: RedisPosition): Promise<CoveredTail> {
     if (read.generation !== this.epoch.generation)
       throw new Superseded('a new history of Redis has begun meanwhile; repeat the command');
     // A server that follows another one, which has not been verified yet, has the other one's data.
     if (compareJournalIds(read.lastId, this.found.lastId) < 0)
       throw new Superseded('Redis has lost entries of its journal meanwhile; repeat the command');
-    const tail = await this.#tail.cover(position, read, no);
-    if (!tail) throw new Uncovered(position, read);
+    const tail = await this.#tail.cover(this.#position, read, no);
+    if (!tail) throw new Uncovered(this.#position, read);
     return tail;
   }
 
   /** One transaction: plans the changes of a page, and writes them. */
-  async #page(part: Part, plan: (client: Queryable, at: string) => Promise<Page | null>): Promise<void> {
+  async #page(part: Part, plan: (client: Queryable) => Promise<Page | null>): Promise<void> {
     await this.deps.database.transaction(async (client) => {
-      const page = await plan(client, await this.lock(client));
+      await this.lock(client);
+      const page = await plan(client);
       if (!page || this.dryRun) return;
       if (Object.values(page).every(({ length }) => length === 0)) return;
       await this.#writer.write(client, part.copy, page, this.nowMs);
@@ -264,10 +268,10 @@ export class ShardRepair {
     });
   }
 
-  async #endReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
+  async #endReservations(client: Queryable, part: Part, ids: readonly string[]): Promise<Page> {
     const { counts } = part;
     const page = emptyPage();
-    for (const { id, record, row, step, hasMark } of await this.#compared(client, at, part, ids)) {
+    for (const { id, record, row, step, hasMark } of await this.#compared(client, part, ids)) {
       if (record && isErased(record, row)) {
         page.erased.push({ id, pseudonym: record.user });
         counts.erased += 1;
@@ -280,11 +284,11 @@ export class ShardRepair {
     return page;
   }
 
-  async #beginReservations(client: Queryable, at: string, part: Part, ids: readonly string[]): Promise<Page> {
+  async #beginReservations(client: Queryable, part: Part, ids: readonly string[]): Promise<Page> {
     const page = emptyPage();
     const places: PlannedPlace[] = [];
     const { no } = part.copy;
-    for (const compared of await this.#compared(client, at, part, ids)) {
+    for (const compared of await this.#compared(client, part, ids)) {
       const { id, record, row, step, latest, payments, hasMark, first } = compared;
       const place = latest && placeOfReservation(id, latest, record !== null, first);
       if (place) places.push(place);
@@ -298,13 +302,12 @@ export class ShardRepair {
     return page;
   }
 
-  #compared(client: Queryable, position: string, { copy: { no, product } }: Part, ids: readonly string[]) {
-    return this.#writer.compare(client, product, ids, (read) => this.#cover(no, position, read));
+  #compared(client: Queryable, { copy: { no, product } }: Part, ids: readonly string[]) {
+    return this.#writer.compare(client, product, ids, (read) => this.#cover(no, read));
   }
 
   async #endPlaces(
     client: Queryable,
-    position: string,
     { copy: { no, product }, counts }: Part,
     row: StoredCampaign,
     users: readonly string[],
@@ -312,7 +315,7 @@ export class ShardRepair {
     const tickets = await new RestoredRows(client).waitingTickets(row.id, users);
     const reservations = tickets.map(({ reservation }) => reservation);
     const read = await this.#copy.records({ product, reservations, users });
-    const { first } = await this.#cover(no, position, read);
+    const { first } = await this.#cover(no, read);
     const ended = tickets.flatMap((ticket) => {
       const { user, lineNo, reservation } = ticket;
       const isMade = read.value.reservations.has(reservation) && first('state', reservation)?.before.length !== 0;
@@ -327,23 +330,23 @@ export class ShardRepair {
     return null;
   }
 
-  async #beginPlaces(client: Queryable, position: string, part: Part, users: readonly string[]): Promise<Page> {
+  async #beginPlaces(client: Queryable, part: Part, users: readonly string[]): Promise<Page> {
     const { no, product } = part.copy;
     const read = await this.#copy.records({ product, reservations: [], users });
-    const { first } = await this.#cover(no, position, read);
+    const { first } = await this.#cover(no, read);
     const places = [...read.value.people].flatMap(([user, person]) => placeOfPerson(user, person, first) ?? []);
     return { ...emptyPage(), tickets: await this.#missingTickets(client, part, places) };
   }
 
   async #missingTickets(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<NewTicket[]> {
-    const { copy, row, counts, isOver } = part;
+    const { copy, row, counts } = part;
     const numbers = places.map(({ lineNo }) => lineNo);
     const known = row ? await new RestoredRows(client).lineNumbers(row.id, numbers) : new Set();
     const missing = places.filter(({ lineNo }) => !known.has(lineNo));
     counts.places.missing += missing.length;
     return missing.map((place) => {
       // Bucket 0 ends the line in Postgres, and then each bucket in Redis.
-      const status = isOver && place.status === 'waiting' ? 'closed' : place.status;
+      const status = row?.status === 'closed' && place.status === 'waiting' ? 'closed' : place.status;
       return ticketOf(copy.no, { ...place, status }, this.nowMs);
     });
   }

@@ -75,10 +75,9 @@ class Together {
     const { repairs, deps, options } = this;
     const { dryRun, onWriting } = options;
     await this.#raisePositions();
-    await this.#locked(async (client, positions) => {
+    await this.#locked(async (client) => {
       const rows = await this.#rows(client);
-      for (const [i, repair] of repairs.entries())
-        repair.compare(await repair.campaignsAt(positions[i] as string), rows);
+      for (const repair of repairs) repair.compare(await repair.campaigns(), rows);
     });
     if (!dryRun) onWriting?.();
     const renumbered = dryRun ? null : await this.#continueEvents();
@@ -106,20 +105,17 @@ class Together {
    */
   #raisePositions(): Promise<void> {
     // Locked, because a worker trims the journal of a shard without a gap.
-    return this.#locked(async (_, locked) => {
-      for (let isRaised = true; isRaised; ) isRaised = await this.#raiseOnce(locked);
+    return this.#locked(async () => {
+      for (let isRaised = true; isRaised; ) isRaised = await this.#raiseOnce();
     });
   }
 
   /** @returns whether a position was raised, so that another one may have to be */
-  async #raiseOnce(locked: readonly string[]): Promise<boolean> {
+  async #raiseOnce(): Promise<boolean> {
     let isRaised = false;
     const buckets: { repair: ShardRepair; copy: CampaignCopy }[] = [];
-    for (const [i, repair] of this.repairs.entries()) {
-      const { hasGap, position } = repair.found;
-      for (const copy of await repair.campaignsAt(hasGap ? position : (locked[i] as string)))
-        if (copy.part) buckets.push({ repair, copy });
-    }
+    for (const repair of this.repairs)
+      for (const copy of await repair.campaigns()) if (copy.part) buckets.push({ repair, copy });
     for (const { copy } of buckets)
       for (const [from, out] of Object.entries(copy.part?.arrived ?? {})) {
         const giver = buckets.find((one) => one.copy.no === copy.no && one.copy.part?.bucket === Number(from));
@@ -133,7 +129,7 @@ class Together {
   async #continueEvents(): Promise<number> {
     const { stream } = this.deps;
     const [lastSeq, published] = [await stream.lastSeq(), await publishedIn(stream)];
-    return this.#locked(async (client, _, write) => {
+    return this.#locked(async (client, write) => {
       await write();
       return new RestoredRows(client).continueOutbox(lastSeq, published);
     });
@@ -143,9 +139,9 @@ class Together {
   async #writeHeads(): Promise<DividedCampaigns> {
     const { dryRun, bucketsOf = () => 1 } = this.options;
     let created: CampaignCopy[] = [];
-    const divided = await this.#locked(async (client, positions, write) => {
+    const divided = await this.#locked(async (client, write) => {
       const copies: CampaignCopy[][] = [];
-      for (const [i, repair] of this.repairs.entries()) copies.push(await repair.campaignsAt(positions[i] as string));
+      for (const repair of this.repairs) copies.push(await repair.campaigns());
       const rows = await this.#rows(client);
       const buckets = this.repairs.flatMap(({ deps: { cursor } }, i) =>
         (copies[i] ?? []).flatMap((copy) => (copy.part ? [{ copy, part: copy.part, shard: cursor.shard }] : [])),
@@ -189,26 +185,23 @@ class Together {
   async #finish(): Promise<void> {
     for (const repair of this.repairs) await repair.fillAnswers();
     for await (const events of this.deps.stream.entries(BATCH))
-      await this.#locked(async (client, _, write) => {
+      await this.#locked(async (client, write) => {
         await write();
         await fillFromEvents(client, events);
       });
-    await this.#locked(async (client, positions, write) => {
+    await this.#locked(async (client, write) => {
       await write();
-      for (const [i, repair] of this.repairs.entries()) await repair.finish(client, positions[i] as string);
+      for (const repair of this.repairs) await repair.finish(client);
     });
     for (const repair of this.repairs) await repair.announce();
   }
 
   /** One transaction with the locks of all shards. `write` must be called before rows are written. */
-  #locked<Value>(
-    work: (client: Queryable, positions: readonly string[], write: () => Promise<void>) => Promise<Value>,
-  ): Promise<Value> {
+  #locked<Value>(work: (client: Queryable, write: () => Promise<void>) => Promise<Value>): Promise<Value> {
     const { database, cursor } = this.deps;
     return database.transaction(async (client) => {
-      const positions: string[] = [];
-      for (const repair of this.repairs) positions.push(await repair.lock(client));
-      return work(client, positions, () => cursor.lockWrites(client));
+      for (const repair of this.repairs) await repair.lock(client);
+      return work(client, () => cursor.lockWrites(client));
     });
   }
 
