@@ -170,7 +170,10 @@ export function createHttpServer(
     if (isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, lineOf(req))) begin(req, res, unavailable());
     else
       scheduler.take(
-        () => begin(req, res, wrongRequest(req, expectationMet)),
+        (done) => {
+          if (done) res.on('close', done);
+          begin(req, res, wrongRequest(req, expectationMet));
+        },
         () => lineOf(req),
       );
   };

@@ -1,15 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, jest, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { until } from '../../test/harness/until.js';
 import { wideNetwork } from '../guards/caller/address.js';
 import { RequestScheduler } from './request-scheduler.js';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const HOUR_MS = 3_600_000;
-const schedulerOf = (requests: number, ms = HOUR_MS, shared = requests) => {
-  const turns = new RequestScheduler(
-    { requests, ms, accepting: { requests: 2, ms }, shared: { requests: shared, ms } },
-    wideNetwork,
-  );
+const schedulerOf = (requests: number, ms = HOUR_MS, inService = 1_000_000) => {
+  const turns = new RequestScheduler({ requests, ms, accepting: { requests: 2, ms }, inService }, wideNetwork);
   const served: (number | string)[] = [];
   const take = (request: number | string, network = '192.0.2.1') =>
     turns.take(
@@ -65,25 +63,60 @@ describe('networks that wait', () => {
     expect(served.filter((one) => typeof one === 'number')).toEqual(numbers(5_000));
   });
 
-  test('have short turns while there are several, and for a second after that', async () => {
-    const { served, take } = schedulerOf(9, HOUR_MS, 2);
-    const servedInTurn = async () => {
-      const before = served.length;
-      await nextTurn();
-      return served.length - before;
+  describe('while there are several', () => {
+    afterEach(() => {
+      jest.restoreAllMocks();
+    });
+
+    /** Ten requests of one network wait, and two of another one. Three of each may be in service. */
+    const several = async () => {
+      const scheduler = new RequestScheduler(
+        { requests: 4, ms: HOUR_MS, accepting: { requests: 2, ms: HOUR_MS }, inService: 3 },
+        wideNetwork,
+      );
+      const begun: string[] = [];
+      const ends: (() => void)[] = [];
+      const take = (name: string, network: string) =>
+        scheduler.take(
+          (done) => {
+            begun.push(name);
+            if (done) ends.push(done);
+          },
+          () => network,
+        );
+      for (const i of numbers(14)) take(`flood ${i}`, '192.0.2.1');
+      for (const i of numbers(2)) take(`ann ${i}`, '192.0.2.2');
+      for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+      return { scheduler, take, begun: begun.slice(4), ends, all: begun };
     };
-    for (const i of numbers(200)) take(i);
-    expect(await servedInTurn()).toBe(9);
-    take('ann', '192.0.2.2');
-    // Both networks have a share.
-    expect(await servedInTurn()).toBe(4);
-    expect([served.includes('ann'), await servedInTurn()]).toEqual([true, 2]);
-    const now = performance.now();
-    jest.spyOn(performance, 'now').mockReturnValue(now + 1_001);
-    expect(await servedInTurn()).toBe(9);
-    for (const i of numbers(9)) take(`bob ${i}`, `192.0.2.${i + 3}`);
-    expect(await servedInTurn()).toBe(9);
-    jest.restoreAllMocks();
+
+    test('have few requests in service each', async () => {
+      const { begun, take, ends, all, scheduler } = await several();
+      expect(begun).toEqual(['flood 4', 'ann 0', 'flood 5', 'ann 1', 'flood 6']);
+      take('bob', '192.0.2.3');
+      await nextTurn();
+      expect(all.at(-1)).toBe('bob');
+      // One is done, and the next one of its network begins.
+      ends[0]?.();
+      await nextTurn();
+      expect([all.at(-1), scheduler.waiting]).toEqual(['flood 7', 6]);
+    });
+
+    test('are not stopped by a request that takes long', async () => {
+      const { all } = await several();
+      const now = performance.now();
+      jest.spyOn(performance, 'now').mockReturnValue(now + 101);
+      await until('the next ones begin', () => all.length === 12);
+      expect(all.slice(9)).toEqual(['flood 7', 'flood 8', 'flood 9']);
+    });
+
+    test('have as many as they like when the others have had none for a second', async () => {
+      const { all, scheduler } = await several();
+      const now = performance.now();
+      jest.spyOn(performance, 'now').mockReturnValue(now + 1_001);
+      await until('all begin', () => scheduler.waiting === 0);
+      expect(all).toHaveLength(16);
+    });
   });
 
   test('have the turns of one network together, if one customer may have them all', async () => {

@@ -1,7 +1,8 @@
 /** Served requests of a line that may stay in its array. */
 const SERVED_KEPT = 1_024;
 
-type Serve = () => void;
+/** Starts a request. `done` must be called when it has its response; null = it does not count as in service. */
+type Serve = (done: (() => void) | null) => void;
 
 /** Requests of one network that wait; those before `first` are served. */
 class Line {
@@ -16,19 +17,22 @@ class Line {
     this.#waiting.push(serve);
   }
 
-  next(): Serve {
+  next(): Next {
     const serve = this.#waiting[this.#first] as Serve;
     this.#first += 1;
     if (this.#first === SERVED_KEPT) {
       this.#waiting.splice(0, SERVED_KEPT);
       this.#first = 0;
     }
-    return serve;
+    return { name: '', serve };
   }
 }
 
+/** The request that is served next, and the name of its part. */
+type Next = { name: string; serve: Serve };
+
 /** Lines by name, or rounds of them. `next` takes one request of each in turn. */
-class Round<Part extends { readonly size: number; next(): Serve }> {
+class Round<Part extends { readonly size: number; next(): Next | null }> {
   readonly #parts: { name: string; part: Part }[] = [];
   readonly #byName = new Map<string, Part>();
   /** The part whose request is served next. */
@@ -62,10 +66,19 @@ class Round<Part extends { readonly size: number; next(): Serve }> {
     this.#size += 1;
   }
 
-  next(): Serve {
-    if (this.#at >= this.#parts.length) this.#at = 0;
-    const { name, part } = this.#parts[this.#at] as { name: string; part: Part };
-    const serve = part.next();
+  /** @returns null when no part may be served */
+  next(mayServe: (name: string) => boolean = always): Next | null {
+    for (let looked = 0; looked < this.#parts.length; looked += 1) {
+      if (this.#at >= this.#parts.length) this.#at = 0;
+      const { name, part } = this.#parts[this.#at] as { name: string; part: Part };
+      if (mayServe(name)) return this.#nextOf(name, part);
+      this.#at += 1;
+    }
+    return null;
+  }
+
+  #nextOf(name: string, part: Part): Next | null {
+    const next = part.next();
     this.#size -= 1;
     if (part.size > 0) {
       this.#at += 1;
@@ -73,7 +86,40 @@ class Round<Part extends { readonly size: number; next(): Serve }> {
       this.#parts.splice(this.#at, 1);
       this.#byName.delete(name);
     }
-    return serve;
+    return next && { name, serve: next.serve };
+  }
+}
+
+const always = () => true;
+
+/**
+ * Requests in service of one network that have waited. One that takes longer than `IN_SERVICE_MS` does not count any
+ * more: otherwise a client with slow bodies would stop all others behind its address.
+ */
+class InService {
+  readonly #begun: { at: number; isDone: boolean }[] = [];
+  #count = 0;
+
+  /** @param now monotonic, ms */
+  count(now = performance.now()): number {
+    for (let [first] = this.#begun; first && (first.isDone || now - first.at > IN_SERVICE_MS); [first] = this.#begun) {
+      this.#begun.shift();
+      if (!first.isDone) this.#count -= 1;
+      first.isDone = true;
+    }
+    return this.#count;
+  }
+
+  /** @returns the function that must be called when the request is done */
+  begin(now: number, then: () => void): () => void {
+    const one = { at: now, isDone: false };
+    this.#begun.push(one);
+    this.#count += 1;
+    return () => {
+      if (!one.isDone) this.#count -= 1;
+      one.isDone = true;
+      then();
+    };
   }
 }
 
@@ -84,12 +130,13 @@ export type TurnLimits = {
   ms: number;
   /** The same for a turn after a connection was accepted. */
   accepting: { requests: number; ms: number };
-  /** The most that the waiting requests of one network get of a turn while another network has requests too. */
-  shared: { requests: number; ms: number };
+  /** The most requests of one network that are in service while another network has requests too. */
+  inService: number;
 };
 
 /** For how long a network that had a request that waited counts as one that has requests. */
 const PRESENT_MS = 1_000;
+const IN_SERVICE_MS = 100;
 
 /**
  * Limits how many requests start in one turn of the event loop; the others wait for the next turns. Without it,
@@ -99,8 +146,8 @@ const PRESENT_MS = 1_000;
  * The turns go round the networks that wait, so that a flood of one network delays its own requests only. Alone, a
  * network gets all of a turn. Networks of IPv6 share the turns of their /48, which one customer may have as a whole.
  *
- * A request that arrives waits until the turn ends. So turns are short while several networks have had requests that
- * waited: a flood of one network would delay the others by a long turn each time.
+ * Requests in service wait for each other as well, in Redis. So each network has few of them in service while several
+ * networks have requests: a flood would delay the others by all that it has begun.
  *
  * Node accepts one connection in a turn (libuv, `uv__server_io`). So turns are short while there are connections to
  * accept; otherwise a few hundred of one client would keep new shoppers out for seconds.
@@ -110,6 +157,10 @@ export class RequestScheduler {
   #scheduled = false;
   /** Of wide networks, and in each of its networks. */
   readonly #waiting = new Round(() => new Round(() => new Line()));
+  /** By wide network. Those without requests in service are removed. */
+  readonly #inService = new Map<string, InService>();
+  /** Runs while each network that waits has all the requests in service that it may have. */
+  #pause: NodeJS.Timeout | null = null;
   #hasAccepted = false;
   /** The wide network of the last request that waited, and when another one had a request that waited. */
   #last = '';
@@ -143,17 +194,20 @@ export class RequestScheduler {
 
   /** Serves the request now or in a later turn. @param networkOf called only if the request has to wait */
   take(serve: Serve, networkOf: () => string): void {
-    if (!this.#scheduled) {
-      this.#scheduled = true;
-      setImmediate(this.#next);
-    }
+    this.#schedule();
     if (this.#served >= this.#limits.requests || this.#waiting.size > 0) {
       this.#wait(serve, networkOf());
       return;
     }
     this.#served += 1;
-    serve();
+    serve(null);
   }
+
+  readonly #schedule = (): void => {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#next);
+  };
 
   #wait(serve: Serve, network: string): void {
     const wide = this.wideOf(network);
@@ -164,35 +218,49 @@ export class RequestScheduler {
     this.#waiting.add(wide, (networks) => networks.add(network, (line) => line.add(serve)));
   }
 
-  #limitsAt(now: number): TurnLimits['accepting'] {
-    if (this.#hasAccepted) return this.perTurn.accepting;
-    if (now - this.#severalAt >= PRESENT_MS) return this.perTurn;
-    const { requests, ms } = this.perTurn.shared;
-    const networks = Math.max(1, this.#waiting.parts);
-    return {
-      requests: Math.min(this.perTurn.requests, requests * networks),
-      ms: Math.min(this.perTurn.ms, ms * networks),
-    };
+  /** Whether a network may have another request in service. */
+  #mayServe(name: string, now: number): boolean {
+    return (this.#inService.get(name)?.count(now) ?? 0) < this.perTurn.inService;
   }
+
+  #begin({ name, serve }: Next, now: number): void {
+    const inService = this.#inService.get(name) ?? new InService();
+    this.#inService.set(name, inService);
+    serve(
+      inService.begin(now, () => {
+        if (inService.count() === 0) this.#inService.delete(name);
+        this.#resume();
+      }),
+    );
+  }
+
+  readonly #resume = (): void => {
+    if (this.#pause === null) return;
+    clearTimeout(this.#pause);
+    this.#pause = null;
+    this.#schedule();
+  };
 
   readonly #next = (): void => {
     // After a single request, this call is the only cost.
-    this.#scheduled = this.#waiting.size > 0;
+    this.#scheduled = false;
     this.#served = 0;
-    if (!this.#scheduled) {
-      this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
-      this.#hasAccepted = false;
-      return;
-    }
-    const now = performance.now();
-    this.#limits = this.#limitsAt(now);
+    this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
     this.#hasAccepted = false;
-    setImmediate(this.#next);
-    const { requests, ms } = this.#limits;
-    const endsAt = now + ms;
+    if (this.#waiting.size === 0) return;
+    const now = performance.now();
+    const endsAt = now + this.#limits.ms;
+    const isShared = now - this.#severalAt < PRESENT_MS;
     do {
+      const next = isShared ? this.#waiting.next((name) => this.#mayServe(name, now)) : this.#waiting.next();
+      if (next === null) {
+        this.#pause ??= setTimeout(this.#resume, IN_SERVICE_MS);
+        return;
+      }
       this.#served += 1;
-      this.#waiting.next()();
-    } while (this.#waiting.size > 0 && this.#served < requests && performance.now() < endsAt);
+      if (isShared) this.#begin(next, now);
+      else next.serve(null);
+    } while (this.#waiting.size > 0 && this.#served < this.#limits.requests && performance.now() < endsAt);
+    if (this.#waiting.size > 0) this.#schedule();
   };
 }

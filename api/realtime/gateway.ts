@@ -128,7 +128,10 @@ export class Gateway {
       }
       const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
       this.#scheduler.take(
-        () => this.#server.handleUpgrade(req, socket, head, accept),
+        (done) => {
+          this.#server.handleUpgrade(req, socket, head, accept);
+          done?.();
+        },
         () => network,
       );
     };

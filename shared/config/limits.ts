@@ -164,9 +164,9 @@ export const LIMITS = {
   /**
    * Requests started in one turn of the event loop, and the time after which none is: replies of Redis are read in
    * between. The turns go round the networks that wait. One connection is accepted in each turn, so turns are shorter
-   * while there are any, and while few networks wait: a request that arrives waits for the end of a turn.
+   * while there are any. `inService`: of one network while others have requests too, because they wait for it in Redis.
    */
-  requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 8, ms: 1 }, shared: { requests: 16, ms: 1 } },
+  requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 8, ms: 1 }, inService: 32 },
   /** As many as connections, so that each may have one request waiting. Beyond it, a network has its share of them. */
   requestsWaiting: 20_000,
   /** How often the counters of Redis and Postgres are compared. Rows are compared only when the counters differ. */
