@@ -17,16 +17,40 @@ const refusal = (fields: object) => ({ status: 409, text: JSON.stringify(fields)
 const first = { code: 'duplicate_request', original_status: 201, data: { reservation_id: ID, status: 'redeemed' } };
 
 test.each([
-  ['redeem', data({ status: 'redeemed', code: 'SECRET' }), { reservation: ID, status: 'redeemed', qty: null }],
-  ['redeem', refusal(first), { reservation: ID, status: 'redeemed', qty: null }],
-  ['checkout', data({ status: 'completed', pay_before: null }), { reservation: ID, status: 'redeemed', qty: null }],
-  ['checkout', data({ status: 'completed', pay_before: 'x' }), { reservation: ID, status: 'reserved', qty: null }],
-  ['checkout', data({ status: 'queued', ticket: 'a-ticket' }), { reservation: PLACE, status: 'queued', qty: null }],
+  [
+    'redeem',
+    data({ status: 'redeemed', code: 'SECRET' }),
+    { reservation: ID, status: 'redeemed', qty: null, payment: null },
+  ],
+  ['redeem', refusal(first), { reservation: ID, status: 'redeemed', qty: null, payment: null }],
+  [
+    'checkout',
+    data({ status: 'completed', pay_before: null }),
+    { reservation: ID, status: 'redeemed', qty: null, payment: null },
+  ],
+  [
+    'checkout',
+    data({ status: 'completed', pay_before: 'x' }),
+    { reservation: ID, status: 'reserved', qty: null, payment: null },
+  ],
+  [
+    'checkout',
+    data({ status: 'queued', ticket: 'a-ticket' }),
+    { reservation: PLACE, status: 'queued', qty: null, payment: null },
+  ],
   ['checkout', data({ status: 'queued' }), null],
-  ['confirm', data({ status: 'redeemed' }), { reservation: ID, status: 'redeemed', qty: null }],
-  ['confirm', data({ status: 'redeemed', already_paid_by: 'p' }), { reservation: ID, status: 'paid_again', qty: null }],
-  ['release', data({ released: false, status: 'reserved', qty: 2 }), { reservation: ID, status: 'reserved', qty: 2 }],
-  ['refund', data({ status: 'refunded' }), { reservation: ID, status: 'refunded', qty: null }],
+  ['confirm', data({ status: 'redeemed' }), { reservation: ID, status: 'redeemed', qty: null, payment: null }],
+  [
+    'confirm',
+    data({ status: 'redeemed', already_paid_by: 'p' }),
+    { reservation: ID, status: 'paid_again', qty: null, payment: null },
+  ],
+  [
+    'release',
+    data({ released: false, status: 'reserved', qty: 2, payment: null }),
+    { reservation: ID, status: 'reserved', qty: 2, payment: null },
+  ],
+  ['refund', data({ status: 'refunded' }), { reservation: ID, status: 'refunded', qty: null, payment: null }],
   ['redeem', refusal({ code: 'already_redeemed' }), null],
   ['redeem', { status: 503, text: 'busy' }, null],
 ] as const)('what %s returned is recorded', (operation, response, expected) => {
@@ -40,14 +64,14 @@ test('an extension whose first response was lost, and a place that was left, are
     refusal({ code: 'already_extended' }),
     tickets,
   );
-  expect(extended).toEqual({ reservation: ID, status: 'extended', qty: null });
+  expect(extended).toEqual({ reservation: ID, status: 'extended', qty: null, payment: null });
   const left = decisionIn(
     'leave',
     request({ headers: { 'x-ticket': 'a-ticket' } }),
     { status: 200, text: '{"data":{"status":"left"}}' },
     tickets,
   );
-  expect(left).toEqual({ reservation: PLACE, status: 'left', qty: null });
+  expect(left).toEqual({ reservation: PLACE, status: 'left', qty: null, payment: null });
 });
 
 /** A recorder whose Postgres is away until `isAway` is false. */
@@ -101,7 +125,7 @@ test('decisions that did not fit while Postgres was away are counted in the next
   ]);
   expect(written[0]).toEqual({
     ...{ id: expect.any(String), atMs: 1_000, region: 'us', epoch: 7, operation: 'redeem', reservation: ID },
-    ...{ product: 'us-1', status: 'redeemed', qty: 99, requestId: 'c', unrecorded: 2 },
+    ...{ product: 'us-1', status: 'redeemed', qty: 99, payment: null, requestId: 'c', unrecorded: 2 },
   });
 });
 

@@ -45,7 +45,7 @@ const OPERATIONS: Readonly<Record<string, RegionOperation>> = {
   leaveQueue: 'leave',
 };
 
-type Decision = Pick<RegionAcknowledgement, 'reservation' | 'status' | 'qty'>;
+type Decision = Pick<RegionAcknowledgement, 'reservation' | 'status' | 'qty' | 'payment'>;
 
 /**
  * Records each decision of another region that this one returned to a client, so that those which a restored database
@@ -87,10 +87,11 @@ export class Acknowledged {
     try {
       const decision = decisionIn(operation, req, response, tickets);
       if (decision === null) return;
-      const key = `${operation}|${decision.reservation}|${decision.status}|${decision.qty}|${epoch}`;
+      const { reservation, status, qty, payment } = decision;
+      const key = `${operation}|${reservation}|${status}|${qty}|${epoch}|${payment}`;
       if (this.#known.has(key)) return;
       this.#known.set(key, true);
-      const product = directory.productOf(region, campaignOfNumber(campaignNoOf(decision.reservation)));
+      const product = directory.productOf(region, campaignOfNumber(campaignNoOf(reservation)));
       this.#writer.add({
         ...{ id: randomUUID(), atMs: nowMs(), region, epoch, operation, ...decision },
         ...{ product, requestId: req.requestId, unrecorded: 0 },
@@ -128,12 +129,13 @@ export function decisionIn(
   if (status !== 409 && (status < 200 || status > 299)) return null;
   const body = JSON.parse(text) as { code?: string; data?: Record<string, unknown> };
   // The first response was lost on the way here, so these are the first that the client gets.
-  if (status === 409 && body.code === 'already_extended') return decision(namedIn(req), 'extended');
+  if (status === 409 && body.code === 'already_extended') return decision(bodyOf(req).reservation_id, 'extended');
   if (status === 409 && body.code !== 'duplicate_request') return null;
   const data = body.data ?? {};
   if (operation === 'leave') return decision(ofTicket(req.headers['x-ticket'], tickets), 'left');
   if (data.status === 'queued') return decision(ofTicket(data.ticket, tickets), 'queued');
-  return decision(data.reservation_id, stateOf(operation, data), data.qty);
+  const payment = operation === 'confirm' ? bodyOf(req).payment_ref : null;
+  return decision(data.reservation_id, stateOf(operation, data), data.qty, payment);
 }
 
 function stateOf(operation: RegionOperation, { status, pay_before, already_paid_by }: Record<string, unknown>) {
@@ -145,12 +147,15 @@ function stateOf(operation: RegionOperation, { status, pay_before, already_paid_
 const ofTicket = (ticket: unknown, tickets: Pick<Tickets, 'verify'>): ReservationId | undefined =>
   typeof ticket === 'string' ? tickets.verify(ticket)?.reservation : undefined;
 
-const namedIn = ({ bodyRead }: Pick<Request, 'bodyRead'>): unknown =>
-  (bodyRead?.value as { reservation_id?: unknown } | undefined)?.reservation_id;
+const bodyOf = ({ bodyRead }: Pick<Request, 'bodyRead'>) =>
+  (bodyRead?.value ?? {}) as { reservation_id?: unknown; payment_ref?: unknown };
 
-function decision(id: unknown, status: unknown, qty: unknown = null): Decision | null {
+function decision(id: unknown, status: unknown, qty: unknown = null, payment: unknown = null): Decision | null {
   const reservation = typeof id === 'string' ? parseReservationId(id)?.id : undefined;
   const isState = ACKNOWLEDGED_STATES.includes(status as AcknowledgedState);
   if (!reservation || !isState) return null;
-  return { reservation, status: status as AcknowledgedState, qty: typeof qty === 'number' ? qty : null };
+  return {
+    ...{ reservation, status: status as AcknowledgedState },
+    ...{ qty: typeof qty === 'number' ? qty : null, payment: typeof payment === 'string' ? payment : null },
+  };
 }

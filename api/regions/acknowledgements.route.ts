@@ -35,9 +35,9 @@ export function acknowledgementsRoute({ table, regions, keys, nowMs, limits }: A
       unrecorded: rows.reduce((sum, { unrecorded }) => sum + unrecorded, 0),
       acknowledgements: rows
         .filter((row) => row.region === region && row.epoch < epochs_below)
-        .map(({ atMs, id, operation, reservation, product, status, qty, requestId }) => ({
+        .map(({ atMs, id, operation, reservation, product, status, qty, payment, requestId }) => ({
           ...{ at: new Date(atMs).toISOString(), id, operation, reservation_id: reservation, product_id: product },
-          ...{ status, qty, request_id: requestId },
+          ...{ status, qty, payment_ref: payment, request_id: requestId },
         })),
       next: last ? { at: new Date(last.atMs).toISOString(), id: last.id } : null,
     });

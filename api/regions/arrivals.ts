@@ -51,8 +51,9 @@ export function arrival(route: Route, { regions, owners, keys, tickets }: Arriva
 
 /** The caller names the epoch that it knows: an old owner learns of the new one from the first call. */
 async function learnFromCaller(req: Request, regions: Regions): Promise<void> {
-  const epoch = Number(req.headers[EPOCH_HEADER] ?? 0);
-  if (Number.isSafeInteger(epoch)) await regions.learn({ [regions.own]: epoch });
+  const text = String(req.headers[EPOCH_HEADER] ?? '0');
+  const epoch = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(epoch)) await regions.learn({ [regions.own]: epoch });
 }
 
 const disagreed = () =>

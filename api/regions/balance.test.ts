@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { Balance, type BalanceDeps, elsewhereOf, giftOf } from './balance.js';
+import { Balance, type BalanceDeps, elsewhereOf, giftOf, servedFirst } from './balance.js';
 
 const units = (free: number | null, waiting = 0, confirmed_per_second = 0) => ({
   ...{ product_id: 'sneaker', status: 'open' as const, total: 100, held: 0, redeemed: 0, burned: 0 },
-  ...{ free, waiting, confirmed_per_second, head_qty: null as number | null },
+  ...{ free, waiting, confirmed_per_second, head_qty: null as number | null, nobody_there: false },
 });
 const group = (free: number, head_qty: number) => ({ ...units(free, 1), head_qty });
 
@@ -25,7 +25,7 @@ test.each([
   ['none of a paused campaign', { ...units(9), status: 'paused' as const }, units(0, 9), 0],
   ['none to a closed campaign', units(9), { ...units(0, 9), status: 'closed' as const }, 0],
 ])('a region gives %s', (_, own, theirs, gift) => {
-  expect(giftOf(own, theirs, 10, true)).toBe(gift);
+  expect(giftOf(own, theirs, 10, false)).toBe(gift);
 });
 
 test.each([
@@ -39,7 +39,29 @@ test.each([
   ['nothing of an empty stock', group(0, 5), group(3, 4), false, 0],
   ['nothing while its own users are about to get the units', { ...units(3, 1) }, group(3, 4), false, 0],
 ])('a region in which a user waits gives %s', (_, own, theirs, isFirst, gift) => {
-  expect(giftOf(own, theirs, 10, isFirst)).toBe(gift);
+  const [ownName, theirName] = isFirst ? ['eu', 'us'] : ['us', 'eu'];
+  const first = servedFirst([
+    { region: ownName, units: own },
+    { region: theirName, units: theirs },
+  ]);
+  expect(giftOf(own, theirs, 10, first === theirName)).toBe(gift);
+});
+
+test('one of three groups is served, if all regions have enough for it together', () => {
+  const regions = (quantities: readonly number[]) =>
+    quantities.map((qty, i) => ({ region: ['us', 'eu', 'ap'][i] as string, units: group(1, qty) }));
+  expect(servedFirst(regions([3, 3, 3]))).toBe('ap');
+  expect(servedFirst(regions([3, 2, 4]))).toBe('eu');
+  expect(servedFirst(regions([4, 5, 4]))).toBe(null);
+  expect(
+    servedFirst([...regions([2, 2, 3]), { region: 'me', units: { ...units(null), status: 'closed' as const } }]),
+  ).toBe('eu');
+  expect(giftOf(group(1, 3), group(1, 3), 10, true)).toBe(1);
+});
+
+test('users who are all away keep no units from another region, and get none', () => {
+  const away = { ...units(5, 1), nobody_there: true };
+  expect([giftOf(away, units(0, 3), 10, false), giftOf(units(9), away, 10, false)]).toEqual([3, 0]);
 });
 
 test('a closed product is not asked for again for a minute', async () => {
@@ -72,6 +94,7 @@ test.each([
   ],
   ['nothing that is needed where this region has units', units(1), [units(3)], null],
   ['units while a group waits here', units(3, 1), [units(3), units(0)], 'units'],
+  ['nothing of a region without limit', units(0, 2), [units(null), units(0)], null],
   ['units for a group that all regions have enough for', group(3, 5), [units(1), held(9, 1)], 'units'],
   ['nothing for a group that all regions have too few for', group(3, 6), [units(1), held(9, 1)], null],
   ['units for such a group while a region does not reply', group(3, 6), [units(1)], 'units'],

@@ -68,7 +68,16 @@ export class Balance {
       }),
     );
     const mine = new Map(own.map((one) => [one.product_id, one]));
-    for (const { region, theirs } of asked) for (const one of theirs) await this.#giveTo(region, mine, one);
+    for (const { region, theirs } of asked)
+      for (const one of theirs) {
+        const product = one.product_id;
+        const all = asked.map((other) => ({
+          region: other.region,
+          units: other.theirs.find(({ product_id }) => product_id === product),
+        }));
+        const first = servedFirst([...all, { region: regions.own, units: mine.get(product) }]);
+        await this.#giveTo(region, mine.get(product), one, first === region);
+      }
     for (const one of own) {
       const sellers = regions.others.filter(({ region }) => this.#isSoldBy(region, one.product_id));
       const replies = asked.flatMap(({ theirs }) => theirs.filter(({ product_id }) => product_id === one.product_id));
@@ -81,10 +90,14 @@ export class Balance {
     return this.deps.regions.directory.sellersOf(product)?.includes(region) ?? false;
   }
 
-  async #giveTo(region: RegionName, own: ReadonlyMap<string, UnitsData>, theirs: UnitsData): Promise<void> {
-    const { regions, transfers, limits, log } = this.deps;
-    const mine = own.get(theirs.product_id);
-    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds, regions.own < region) : 0;
+  async #giveTo(
+    region: RegionName,
+    mine: UnitsData | undefined,
+    theirs: UnitsData,
+    isServedFirst: boolean,
+  ): Promise<void> {
+    const { transfers, limits, log } = this.deps;
+    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds, isServedFirst) : 0;
     if (!mine || units === 0) return;
     mine.free = (mine.free ?? 0) - units;
     const product = theirs.product_id as ProductId;
@@ -118,12 +131,18 @@ export async function askUnits(
   return z.array(unitsData).parse((JSON.parse(text) as { data: unknown }).data);
 }
 
-const mayGive = ({ status, free, waiting }: Units): boolean =>
-  status === 'open' && free !== null && free > 0 && waiting === 0;
+/** Users in line. While all are away, others get the units. */
+const waitingIn = ({ waiting, nobody_there }: Units): number => (nobody_there ? 0 : waiting);
+
+const mayGive = (units: Units): boolean =>
+  units.status === 'open' && units.free !== null && units.free > 0 && waitingIn(units) === 0;
 
 /** Whether its line depends on what other regions have. */
-const lacksUnits = ({ status, free, held, waiting }: Units): boolean =>
-  status === 'open' && free !== null && (waiting > 0 || free + held === 0);
+const lacksUnits = (units: Units): boolean =>
+  units.status === 'open' && units.free !== null && (waitingIn(units) > 0 || units.free + units.held === 0);
+
+/** What is left in a region for others. A region without limit gives nothing. */
+const leftIn = ({ free, held }: Units): number => (free === null ? 0 : free + held);
 
 /**
  * What other regions have of a product of which a region lacks units: `units` that are free or may become so, `none`.
@@ -133,7 +152,7 @@ const lacksUnits = ({ status, free, held, waiting }: Units): boolean =>
 export function elsewhereOf(own: Units, replies: readonly Units[], sellers: number): 'units' | 'none' | null {
   if (!lacksUnits(own)) return null;
   const selling = replies.filter(({ status }) => status !== 'closed');
-  if (selling.some(({ free, held }) => free === null || free + held > 0))
+  if (selling.some((one) => leftIn(one) > 0))
     return replies.length === sellers && isHeadUnservable(own, selling) ? null : 'units';
   // Only a region that gave all of its units away needs to know that there are none.
   return own.total === 0 && replies.length === sellers ? 'none' : null;
@@ -141,38 +160,41 @@ export function elsewhereOf(own: Units, replies: readonly Units[], sellers: numb
 
 /** Whether the first user in line wants more units than all regions have together, and this one has some for others. */
 function isHeadUnservable(own: Units, selling: readonly Units[]): boolean {
-  const left = ({ free, held }: Units) => (free ?? Number.POSITIVE_INFINITY) + held;
-  const all = selling.reduce((sum, one) => sum + left(one), left(own));
-  return left(own) > 0 && own.head_qty !== null && own.head_qty > all;
+  const all = selling.reduce((sum, one) => sum + leftIn(one), leftIn(own));
+  return leftIn(own) > 0 && own.head_qty !== null && own.head_qty > all;
 }
 
 /**
  * How many units a region gives to another one: at most half of those that it does not sell itself in the next seconds,
  * so that it never gives away its last units at once and takes them back. One that has none left gets as much although
- * it has no line, because it refuses its users otherwise. While users wait in both, see `forGroupOf`.
+ * it has no line, because it refuses its users otherwise. While its own first user wants more than it has, it gives to
+ * the region that is `servedFirst`: otherwise each would keep units that no user gets.
  * @param aheadSeconds how far the pace of both is looked ahead
- * @param isFirst which of two regions comes first where neither has a better reason
  */
-export function giftOf(own: Units, theirs: Units, aheadSeconds: number, isFirst: boolean): number {
-  if (own.waiting > 0) return forGroupOf(theirs, own, isFirst);
-  if (!mayGive(own) || theirs.status !== 'open' || own.free === null || theirs.free === null) return 0;
+export function giftOf(own: Units, theirs: Units, aheadSeconds: number, isServedFirst: boolean): number {
+  if (own.status !== 'open' || theirs.status !== 'open' || own.free === null || theirs.free === null) return 0;
+  if (waitingIn(own) > 0)
+    return isServedFirst && own.head_qty !== null ? Math.min(own.free, (theirs.head_qty ?? 0) - theirs.free) : 0;
+  const waiting = waitingIn(theirs);
   // Units that are free while users wait are too few for a group.
-  const usable = theirs.waiting > 0 ? 0 : theirs.free;
-  const needed = theirs.waiting + theirs.confirmed_per_second * aheadSeconds - usable;
+  const usable = waiting > 0 ? 0 : theirs.free;
+  const needed = waiting + theirs.confirmed_per_second * aheadSeconds - usable;
   const spare = own.free - own.confirmed_per_second * aheadSeconds;
-  if (theirs.free + theirs.held + theirs.waiting === 0) return Math.max(0, Math.floor(spare / 2));
+  if (theirs.free + theirs.held + waiting === 0) return Math.max(0, Math.floor(spare / 2));
   return Math.max(0, Math.min(Math.ceil(needed), Math.ceil(spare / 2)));
 }
 
 /**
- * How many units a region whose own first user in line wants more than it has gives to the first one of another region:
- * those that are lacking, if both regions have enough together. Otherwise each would keep units that no user gets. If
- * they have enough for either of the two, the smaller group gets them.
+ * The region whose first user in line gets the units of all regions, where each first user wants more than their region
+ * has: the smallest group that all have enough for, or of equal ones that of the first name.
+ * @returns null = they have too few for each of them
  */
-function forGroupOf(theirs: Units, own: Units, isFirst: boolean): number {
-  if (own.status !== 'open' || theirs.status !== 'open' || !own.free || theirs.free === null) return 0;
-  const [wanted, ownWanted, both] = [theirs.head_qty, own.head_qty, own.free + theirs.free];
-  if (wanted === null || ownWanted === null || wanted > both) return 0;
-  const isOwnServed = ownWanted <= both && (ownWanted < wanted || (ownWanted === wanted && isFirst));
-  return isOwnServed ? 0 : wanted - theirs.free;
+export function servedFirst(all: readonly { region: RegionName; units: Units | undefined }[]): RegionName | null {
+  const open = all.flatMap(({ region, units }) => (units?.status === 'open' ? [{ region, units }] : []));
+  const free = open.reduce((sum, { units }) => sum + (units.free ?? 0), 0);
+  const groups = open.flatMap(({ region, units: { head_qty: qty } }) =>
+    qty !== null && qty <= free ? [{ region, qty }] : [],
+  );
+  groups.sort((a, b) => a.qty - b.qty || (a.region < b.region ? -1 : 1));
+  return groups[0]?.region ?? null;
 }

@@ -12,11 +12,12 @@ test('Postgres is asked for the pace of campaigns that may sell, and Redis for a
     'sold-out': STOCK,
     paused: { ...STOCK, status: 'paused', free: 1, redeemed: 9 },
     group: { ...STOCK, free: 2, waiting: 1 },
+    away: { ...STOCK, free: 2, waiting: 1 },
     unknown: null,
   };
-  const head = async () => ({
+  const head = async (product: string) => ({
     kind: 'line',
-    reason: 'head_wants_more',
+    reason: product === 'away' ? 'nobody_there' : 'head_wants_more',
     head: [
       { away: true, qty: 9 },
       { away: false, qty: 3 },
@@ -37,5 +38,7 @@ test('Postgres is asked for the pace of campaigns that may sell, and Redis for a
     ['sold-out', 0, null],
     ['paused', 0, null],
     ['group', 2, 3],
+    ['away', 2, null],
   ]);
+  expect(found.filter(({ nobody_there }) => nobody_there)).toMatchObject([{ product_id: 'away' }]);
 });

@@ -10,6 +10,9 @@ const RATE_SECONDS = 10;
 /** Users at the head who are away are passed over. */
 const HEAD = 10;
 
+type Head = Pick<UnitsData, 'head_qty' | 'nobody_there'>;
+const NO_HEAD: Head = { head_qty: null, nobody_there: false };
+
 /** The units of this region, of products that several regions sell. */
 export class RegionUnits {
   constructor(
@@ -34,17 +37,19 @@ export class RegionUnits {
     const { status, total, free, held, redeemed, burned, waiting } = stock;
     return {
       ...{ product_id: product, status, total, free, held, redeemed, burned, waiting },
-      head_qty: await this.#headQty(product, stock),
+      ...(await this.#head(product, stock)),
       confirmed_per_second: recent / RATE_SECONDS,
     };
   }
 
-  /** How many units the first user in line wants, if fewer are free; null = no user waits for that. */
-  async #headQty(product: ProductId, { status, free, waiting }: Stock): Promise<number | null> {
-    if (status !== 'open' || free === null || waiting === 0) return null;
+  /** Why the line does not move. */
+  async #head(product: ProductId, { status, free, waiting }: Stock): Promise<Head> {
+    if (status !== 'open' || free === null || waiting === 0) return NO_HEAD;
     // Campaigns of several regions are not divided.
     const found = await this.sales.of(product, FIRST_BUCKET).line.head(product, HEAD);
-    if (found.kind !== 'line' || (found.reason !== 'head_wants_more' && found.reason !== 'nothing_free')) return null;
-    return found.head.find(({ away }) => !away)?.qty ?? null;
+    if (found.kind !== 'line') return NO_HEAD;
+    if (found.reason === 'nobody_there') return { head_qty: null, nobody_there: true };
+    const isStuck = found.reason === 'head_wants_more' || found.reason === 'nothing_free';
+    return { head_qty: (isStuck && found.head.find(({ away }) => !away)?.qty) || null, nobody_there: false };
   }
 }

@@ -94,6 +94,7 @@ export const unitsData = z.object({
     .nullable()
     .default(null)
     .describe('units that the first user in line wants, if fewer are free; null = no user waits for that'),
+  nobody_there: z.boolean().default(false).describe('all users in line are away, so units stay free'),
   confirmed_per_second: z.number().describe('reservations made, over the last ten seconds'),
 });
 export type UnitsData = z.infer<typeof unitsData>;
@@ -166,6 +167,7 @@ const acknowledgement = z.object({
   product_id: z.string().nullable().describe('null = the campaign was not known yet'),
   status: z.enum(ACKNOWLEDGED_STATES).describe('as the response named it'),
   qty: z.int().nullable().describe('units that the reservation has, if some were given back; null = not said'),
+  payment_ref: z.string().nullable().describe('of a confirmed payment; null = the call named none'),
   request_id: z.string(),
 });
 
@@ -183,7 +185,7 @@ export const acknowledgementsContract = {
   operationId: 'readRegionAcknowledgements',
   summary: 'Decisions of a lost region that this one returned to its clients',
   description:
-    'For `npm run regions`, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Without codes and users. It exists only with ' +
+    'For `npm run regions`, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Without codes and users, with references of payments. It exists only with ' +
     'REGION.',
   body: acknowledgementsBody,
   answers: { 200: { description: 'A page of the decisions.', data: acknowledgementsData } },

@@ -23,6 +23,7 @@ type Acknowledgement = {
   product_id: string | null;
   status: AcknowledgedState;
   qty: number | null;
+  payment_ref: string | null;
   request_id: string;
 };
 type Page = {
@@ -69,9 +70,9 @@ class MissingList {
   }
 }
 
-const lineOf = ({ operation, product_id, reservation_id, status, qty, ...rest }: Missing): string =>
+const lineOf = ({ operation, product_id, reservation_id, status, qty, payment_ref, ...rest }: Missing): string =>
   `missing: ${operation} of ${product_id ?? 'an unknown product'}, reservation ${reservation_id}, ${status}` +
-  `${qty === null ? '' : ` with ${qty} units`}; returned by ${rest.region} at ${rest.at}, request ${rest.request_id}; ` +
+  `${qty === null ? '' : ` with ${qty} units`}${payment_ref === null ? '' : ` by payment ${payment_ref}`}; returned by ${rest.region} at ${rest.at}, request ${rest.request_id}; ` +
   `the database has ${rest.in_database ?? 'nothing'}`;
 
 /**
@@ -133,12 +134,12 @@ async function compareWith(name: RegionName, comparison: Comparison): Promise<vo
     const known = await knownOf(database, page.acknowledgements);
     page.acknowledgements.forEach(({ id, ...one }, i) => {
       const found = known[i] as Found;
-      const key = `${one.operation} ${one.reservation_id} ${one.status} ${one.qty}`;
+      const key = `${one.operation} ${one.reservation_id} ${one.status} ${one.qty} ${one.payment_ref}`;
       if (isReached(one, found) || seen.has(key)) return;
       // A replay is recorded as well.
       seen.add(key);
       list.add({
-        ...{ ...one, product_id: found.product ?? one.product_id, region: name },
+        ...{ ...one, product_id: one.product_id ?? found.product, region: name },
         in_database: found.status ?? found.place,
       });
     });
@@ -153,9 +154,10 @@ type Found = Known & { product: string | null };
 async function knownOf(database: Queryable, decisions: readonly Acknowledgement[]): Promise<Found[]> {
   const ids = decisions.map(({ reservation_id }) => reservation_id);
   const numbers = ids.map((id) => campaignOfNumber(campaignNoOf(id)));
-  const { rows } = await database.query<Omit<Found, 'place' | 'paidAgain'> & { paid_again: boolean }>(
+  const { rows } = await database.query<Omit<Found, 'place'>>(
     `select c.product_id as product, r.status, r.qty, r.extended,
-       exists (select 1 from duplicate_payments d where d.reservation_id = n.id) as paid_again
+       array_remove(array[r.payment_ref], null)
+         || array(select d.payment_ref from duplicate_payments d where d.reservation_id = n.id) as payments
      from unnest($1::uuid[], $2::integer[]) with ordinality as n(id, no, i)
      left join campaigns c on c.no = n.no
      left join redemptions r on r.campaign_id = c.campaign_id and r.redemption_id = n.id order by n.i`,
@@ -169,9 +171,5 @@ async function knownOf(database: Queryable, decisions: readonly Acknowledgement[
     [inLine.map(({ reservation_id }) => reservation_id), numbers],
   );
   const placeOf = new Map(places.map(({ id, status }) => [id, status]));
-  return rows.map(({ paid_again, ...row }, i) => ({
-    ...row,
-    paidAgain: paid_again,
-    place: placeOf.get(ids[i] as string) ?? null,
-  }));
+  return rows.map((row, i) => ({ ...row, place: placeOf.get(ids[i] as string) ?? null }));
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { isReached, type Known } from './reached.js';
 
-const nothing: Known = { status: null, qty: null, extended: null, paidAgain: false, place: null };
+const nothing: Known = { status: null, qty: null, extended: null, payments: [], place: null };
 const row = (status: Known['status'], more: Partial<Known> = {}): Known => ({
   ...{ ...nothing, status, qty: 3, extended: false },
   ...more,
@@ -27,7 +27,7 @@ test.each([
   ['extended', null, row('expired', { extended: true }), true],
   ['extended', null, row('redeemed'), true],
   ['paid_again', null, row('redeemed'), false],
-  ['paid_again', null, row('redeemed', { paidAgain: true }), true],
+  ['paid_again', null, row('redeemed', { payments: ['a', 'b'] }), true],
   ['queued', null, nothing, false],
   ['queued', null, { ...nothing, place: 'waiting' }, true],
   ['queued', null, row('reserved'), true],
@@ -35,5 +35,15 @@ test.each([
   ['left', null, { ...nothing, place: 'left' }, true],
   ['left', null, nothing, false],
 ] as const)('%s with %p units is in a database with %j: %s', (status, qty, known, expected) => {
-  expect(isReached({ status, qty }, known)).toBe(expected);
+  expect(isReached({ status, qty, payment_ref: null }, known)).toBe(expected);
+});
+
+test('a payment is reached by its reference, not by another payment of the reservation', () => {
+  const known = row('redeemed', { payments: ['a', 'b'] });
+  const isKnown = (status: 'redeemed' | 'paid_again', payment_ref: string) =>
+    isReached({ status, qty: null, payment_ref }, known);
+  expect([isKnown('redeemed', 'a'), isKnown('paid_again', 'b')]).toEqual([true, true]);
+  expect([isKnown('redeemed', 'c'), isKnown('paid_again', 'c')]).toEqual([false, false]);
+  // A reservation that was confirmed without a reference.
+  expect(isReached({ status: 'redeemed', qty: null, payment_ref: 'a' }, row('redeemed'))).toBe(true);
 });

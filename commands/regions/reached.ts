@@ -6,7 +6,8 @@ export type Known = {
   status: RedemptionStatus | null;
   qty: number | null;
   extended: boolean | null;
-  paidAgain: boolean;
+  /** References of its payments. */
+  payments: readonly string[];
   place: 'waiting' | 'promoted' | 'left' | 'closed' | null;
 };
 
@@ -31,12 +32,17 @@ const CONTAINED_IN: Readonly<Record<AcknowledgedState, readonly RedemptionStatus
 
 /**
  * Whether a database has a decision, or a later state of its reservation.
- * @param decision `qty`: units that the reservation has, if some were given back; null = not said
+ * @param decision `qty`: units that the reservation has, if some were given back; `payment_ref`: of a confirmed
+ *   payment; null = not said
  */
-export function isReached({ status, qty }: { status: AcknowledgedState; qty: number | null }, known: Known): boolean {
+export function isReached(
+  { status, qty, payment_ref }: { status: AcknowledgedState; qty: number | null; payment_ref: string | null },
+  known: Known,
+): boolean {
+  if (payment_ref !== null && known.payments.length > 0 && !known.payments.includes(payment_ref)) return false;
   if (status === 'queued' && known.place !== null) return true;
   if (status === 'left') return known.place !== null && known.place !== 'waiting';
-  if (status === 'paid_again') return known.paidAgain;
+  if (status === 'paid_again') return known.payments.length > 1;
   if (status === 'extended' && known.extended) return true;
   if (known.status === null || !CONTAINED_IN[status].includes(known.status)) return false;
   return qty === null || known.qty === null || known.qty <= qty;

@@ -118,6 +118,7 @@ export const JOURNAL = `
     product_id text,
     status text not null,
     qty integer,
+    payment_ref text,
     request_id text not null,
     unrecorded integer not null,
     primary key (acknowledged_at, acknowledgement_id)

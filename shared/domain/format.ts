@@ -2,7 +2,7 @@
  * Number of the stored formats: the tables of Postgres, the keys and records of Redis, and backups. Postgres and each
  * shard of Redis have it. A change of any of them raises it, with a line in CHANGELOG.md.
  */
-export const FORMAT = 8;
+export const FORMAT = 9;
 
 /** An engine with stored data. */
 export type StoringEngine = 'Postgres' | 'Redis';

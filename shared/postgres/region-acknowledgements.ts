@@ -33,6 +33,8 @@ export type RegionAcknowledgement = {
   status: AcknowledgedState;
   /** Units that the reservation has, if some were given back; null = the response does not say. */
   qty: number | null;
+  /** Of a confirmed payment; null = the call named none. */
+  payment: string | null;
   requestId: string;
   /** Decisions of any region before this one that could not be recorded. */
   unrecorded: number;
@@ -51,13 +53,14 @@ type Row = {
   product_id: string | null;
   status: AcknowledgedState;
   qty: number | null;
+  payment_ref: string | null;
   request_id: string;
   unrecorded: number;
 };
 
 const ROWS = new Batch({
   ...{ id: 'uuid', atMs: 'bigint', region: 'text', epoch: 'bigint', operation: 'text', reservation: 'uuid' },
-  ...{ product: 'text', status: 'text', qty: 'int', requestId: 'text', unrecorded: 'int' },
+  ...{ product: 'text', status: 'text', qty: 'int', payment: 'text', requestId: 'text', unrecorded: 'int' },
 });
 
 /** Table `region_acknowledgements`. */
@@ -68,8 +71,8 @@ export class RegionAcknowledgements {
   async insert(rows: readonly RegionAcknowledgement[]): Promise<void> {
     await this.database.query(
       `insert into region_acknowledgements (acknowledgement_id, acknowledged_at, region, epoch, operation, reservation_id,
-         product_id, status, qty, request_id, unrecorded)
-       select n.id, ms(n.atMs), n.region, n.epoch, n.operation, n.reservation, n.product, n.status, n.qty, n.requestId,
+         product_id, status, qty, payment_ref, request_id, unrecorded)
+       select n.id, ms(n.atMs), n.region, n.epoch, n.operation, n.reservation, n.product, n.status, n.qty, n.payment, n.requestId,
          n.unrecorded
        from ${ROWS.sql}
        on conflict (acknowledged_at, acknowledgement_id) do update set unrecorded = excluded.unrecorded`,
@@ -114,6 +117,13 @@ function fromRow(row: Row): RegionAcknowledgement {
   const { acknowledgement_id, at_ms, region, epoch, operation, reservation_id, product_id, status, qty } = row;
   return {
     ...{ id: acknowledgement_id, atMs: at_ms, region, epoch: Number(epoch), operation, reservation: reservation_id },
-    ...{ product: product_id, status, qty, requestId: row.request_id, unrecorded: row.unrecorded },
+    ...{
+      product: product_id,
+      status,
+      qty,
+      payment: row.payment_ref,
+      requestId: row.request_id,
+      unrecorded: row.unrecorded,
+    },
   };
 }

@@ -29,14 +29,18 @@ const redeem = async (at: RegionStage, code: string): Promise<string> => {
   return data.reservation_id;
 };
 const missingIn = (printed: string) =>
-  [...printed.matchAll(/^missing: (\w+) of (\S+), reservation (\S+), (\w+);.* database has (\w+)$/gm)]
+  [
+    ...printed.matchAll(
+      /^missing: (\w+) of (\S+), reservation (\S+), (\w+(?: by payment \S+)?);.* database has (\w+)$/gm,
+    ),
+  ]
     .map(([, ...fields]) => fields.join(' '))
     .sort();
 
 test('after a hand-over to an older copy, exactly the decisions are listed that another region returned and the copy lacks', async () => {
   const { product, codes } = await openCodes(us, 5);
   const mine = await openCodes(eu, 1);
-  const sold = await us.stage.openCampaign({ total_limit: 1 });
+  const sold = await us.stage.openCampaign({ total_limit: 2 });
   await until('the other region knows the campaign', async () => {
     const { status } = await send(`${eu.stage.url}/flash-sale/campaign?product_id=${sold}`);
     return status === 200;
@@ -45,9 +49,16 @@ test('after a hand-over to an older copy, exactly the decisions are listed that 
   const buyer = new Shopper(eu.stage.url, sold);
   const early = await redeem(eu, first);
   const bought = (await buyer.checkout()).data.reservation_id;
-  await until('both are in Postgres', async () => {
-    const rows = await us.stage.query('select 1 from redemptions where redemption_id = any($1)', [[early, bought]]);
-    return rows.length === 2;
+  const payment = new PaymentService(eu.stage.url);
+  const paid = (await new Shopper(eu.stage.url, sold).checkout()).data.reservation_id;
+  for (const reference of ['first', 'second'])
+    await until('it is paid', async () => (await payment.confirm(paid, reference)).status === 200);
+  await until('all are in Postgres', async () => {
+    const rows = await us.stage.query('select 1 from redemptions where redemption_id = any($1)', [
+      [early, bought, paid],
+    ]);
+    const charges = await us.stage.query('select 1 from duplicate_payments where reservation_id = $1', [paid]);
+    return rows.length === 3 && charges.length === 1;
   });
   const copy = join(us.stage.folder, 'postgres-copy');
   await us.stage.withoutPostgres(() => void execFileSync('cp', ['-a', join(us.stage.folder, 'postgres'), copy]));
@@ -57,13 +68,13 @@ test('after a hand-over to an older copy, exactly the decisions are listed that 
   await redeem(us, String(mine.codes[0]));
   const waiting = new Shopper(eu.stage.url, sold);
   await until('the user is in line', async () => (await waiting.checkout()).status === 202);
-  const payment = new PaymentService(eu.stage.url);
   await until('the payment is confirmed', async () => (await payment.confirm(bought)).status === 200);
+  await until('it is paid again', async () => (await payment.confirm(paid, 'third')).status === 200);
   const recorded = () => eu.stage.query<{ row: object }>('select to_jsonb(a) as row from region_acknowledgements a');
   const rows = await until('eu has recorded what it returned', async () => {
     const found = await recorded();
     return (
-      new Set(found.map(({ row }) => JSON.stringify((row as { reservation_id: string }).reservation_id))).size >= 5 &&
+      new Set(found.map(({ row }) => JSON.stringify((row as { reservation_id: string }).reservation_id))).size >= 6 &&
       found
     );
   });
@@ -81,11 +92,12 @@ test('after a hand-over to an older copy, exactly the decisions are listed that 
   const expected = [
     ...lost.map((id) => `redeem ${product} ${id} redeemed nothing`),
     `confirm ${sold} ${bought} redeemed reserved`,
+    `confirm ${sold} ${paid} paid_again by payment third redeemed`,
     `checkout ${sold} ${place} queued nothing`,
   ].sort();
   expect(missingIn(printed)).toEqual(expected);
   expect(printed).toContain(`request redeem-${second};`);
-  expect(printed).toContain('4 acknowledged decisions that other regions returned are missing.');
+  expect(printed).toContain('5 acknowledged decisions that other regions returned are missing.');
   expect(printed).toContain('cannot list what the lost us returned to its own clients directly.');
 
   // The replacement decides again, and the list stays the same.
@@ -120,7 +132,7 @@ test('after a hand-over to an older copy, exactly the decisions are listed that 
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-  expect(all).toHaveLength(2_304);
+  expect(all).toHaveLength(2_305);
   expect(all[0]).toMatchObject({
     operation: 'redeem',
     region: 'eu',

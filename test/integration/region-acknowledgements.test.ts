@@ -12,7 +12,13 @@ const FIRST = { atMs: 0, id: '00000000-0000-0000-0000-000000000000' };
 
 const returned = (more: Partial<RegionAcknowledgement>): RegionAcknowledgement => ({
   ...{ id: randomUUID(), atMs: 1_000, region: 'us', epoch: 1, operation: 'redeem', product: null, status: 'redeemed' },
-  ...{ reservation: '01a1fc6d-483b-7a4a-9e25-913b00000001' as ReservationId, qty: null, requestId: 'r', unrecorded: 0 },
+  ...{
+    reservation: '01a1fc6d-483b-7a4a-9e25-913b00000001' as ReservationId,
+    qty: null,
+    payment: null,
+    requestId: 'r',
+    unrecorded: 0,
+  },
   ...more,
 });
 
