@@ -105,9 +105,20 @@ describe('networks that wait', () => {
     test('are not stopped by a request that takes long', async () => {
       const { all } = await several();
       const now = performance.now();
-      jest.spyOn(performance, 'now').mockReturnValue(now + 101);
+      jest.spyOn(performance, 'now').mockReturnValue(now + 33);
       await until('the next ones begin', () => all.length === 12);
       expect(all.slice(9)).toEqual(['flood 7', 'flood 8', 'flood 9']);
+    });
+
+    test('keep their count when requests end that took longer', async () => {
+      const { all, ends } = await several();
+      const now = performance.now();
+      jest.spyOn(performance, 'now').mockReturnValue(now + 33);
+      ends[0]?.();
+      await until('the next ones begin', () => all.length === 12);
+      for (const late of [2, 4]) ends[late]?.();
+      for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+      expect(all).toHaveLength(12);
     });
 
     test('have as many as they like when the others have had none for a second', async () => {
