@@ -37,6 +37,7 @@ test.each([
   ['nothing that is too little for a group', group(1, 4), group(2, 4), false, 0],
   ['a unit to a user there, if both have too few for the group here', group(3, 5), group(0, 1), true, 1],
   ['nothing of an empty stock', group(0, 5), group(3, 4), false, 0],
+  ['nothing to a group whose units came after its line was read', group(3, 9), group(5, 3), true, 0],
   ['nothing while its own users are about to get the units', { ...units(3, 1) }, group(3, 4), false, 0],
 ])('a region in which a user waits gives %s', (_, own, theirs, isFirst, gift) => {
   const [ownName, theirName] = isFirst ? ['eu', 'us'] : ['us', 'eu'];

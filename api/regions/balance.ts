@@ -174,7 +174,9 @@ function isHeadUnservable(own: Units, selling: readonly Units[]): boolean {
 export function giftOf(own: Units, theirs: Units, aheadSeconds: number, isServedFirst: boolean): number {
   if (own.status !== 'open' || theirs.status !== 'open' || own.free === null || theirs.free === null) return 0;
   if (waitingIn(own) > 0)
-    return isServedFirst && own.head_qty !== null ? Math.min(own.free, (theirs.head_qty ?? 0) - theirs.free) : 0;
+    return isServedFirst && own.head_qty !== null
+      ? Math.max(0, Math.min(own.free, (theirs.head_qty ?? 0) - theirs.free))
+      : 0;
   const waiting = waitingIn(theirs);
   // Units that are free while users wait are too few for a group.
   const usable = waiting > 0 ? 0 : theirs.free;

@@ -185,8 +185,8 @@ export const acknowledgementsContract = {
   operationId: 'readRegionAcknowledgements',
   summary: 'Decisions of a lost region that this one returned to its clients',
   description:
-    'For `npm run regions`, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Without codes and users, with references of payments. It exists only with ' +
-    'REGION.',
+    'For `npm run regions`, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Without codes and users, with references of ' +
+    'payments. It exists only with REGION.',
   body: acknowledgementsBody,
   answers: { 200: { description: 'A page of the decisions.', data: acknowledgementsData } },
   errors: ['invalid_request', 'unauthorized', 'rate_limited', 'temporarily_unavailable'],

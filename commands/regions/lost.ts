@@ -72,7 +72,8 @@ class MissingList {
 
 const lineOf = ({ operation, product_id, reservation_id, status, qty, payment_ref, ...rest }: Missing): string =>
   `missing: ${operation} of ${product_id ?? 'an unknown product'}, reservation ${reservation_id}, ${status}` +
-  `${qty === null ? '' : ` with ${qty} units`}${payment_ref === null ? '' : ` by payment ${payment_ref}`}; returned by ${rest.region} at ${rest.at}, request ${rest.request_id}; ` +
+  `${qty === null ? '' : ` with ${qty} units`}${payment_ref === null ? '' : ` by payment ${payment_ref}`}; ` +
+  `returned by ${rest.region} at ${rest.at}, request ${rest.request_id}; ` +
   `the database has ${rest.in_database ?? 'nothing'}`;
 
 /**

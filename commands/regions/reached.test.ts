@@ -44,6 +44,9 @@ test('a payment is reached by its reference, not by another payment of the reser
     isReached({ status, qty: null, payment_ref }, known);
   expect([isKnown('redeemed', 'a'), isKnown('paid_again', 'b')]).toEqual([true, true]);
   expect([isKnown('redeemed', 'c'), isKnown('paid_again', 'c')]).toEqual([false, false]);
+  // The first charges are lost, and the second one was the first to arrive again.
+  const again = row('redeemed', { payments: ['b'] });
+  expect(isReached({ status: 'paid_again', qty: null, payment_ref: 'b' }, again)).toBe(true);
   // A reservation that was confirmed without a reference.
   expect(isReached({ status: 'redeemed', qty: null, payment_ref: 'a' }, row('redeemed'))).toBe(true);
 });

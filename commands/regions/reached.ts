@@ -42,7 +42,7 @@ export function isReached(
   if (payment_ref !== null && known.payments.length > 0 && !known.payments.includes(payment_ref)) return false;
   if (status === 'queued' && known.place !== null) return true;
   if (status === 'left') return known.place !== null && known.place !== 'waiting';
-  if (status === 'paid_again') return known.payments.length > 1;
+  if (status === 'paid_again') return known.payments.length > (payment_ref === null ? 1 : 0);
   if (status === 'extended' && known.extended) return true;
   if (known.status === null || !CONTAINED_IN[status].includes(known.status)) return false;
   return qty === null || known.qty === null || known.qty <= qty;
