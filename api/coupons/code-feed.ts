@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { untilNext } from '../../shared/observability/shared-interval.js';
 import { keys } from '../../shared/redis/keys.js';
 
 export type CodeFeedEvents = {
@@ -69,7 +70,7 @@ export class CodeFeed {
     const mayRest = this.#isIdle && this.#pingSentAt === null;
     this.#ping();
     const { codePingEveryMs, codePingIdleMs } = this.limits;
-    this.#timer = setTimeout(() => this.#tick(), mayRest ? codePingIdleMs : codePingEveryMs);
+    this.#timer = setTimeout(() => this.#tick(), mayRest ? untilNext(codePingIdleMs) : codePingEveryMs);
   }
 
   #lose(): void {

@@ -1,5 +1,6 @@
 import type { Code } from '../../shared/domain/codes.js';
 import type { Log } from '../../shared/observability/log.js';
+import { runEvery } from '../../shared/observability/shared-interval.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 
 const REFRESH_MS = 5_000;
@@ -11,7 +12,7 @@ const REFRESH_MS = 5_000;
  */
 export class CodePatterns {
   #lengths: ReadonlySet<number> = new Set();
-  #timer: NodeJS.Timeout | null = null;
+  #end = () => {};
 
   constructor(
     readonly codes: CodesTable,
@@ -24,11 +25,11 @@ export class CodePatterns {
         this.log.debug({ reason: error.message }, 'code patterns could not be refreshed'),
       );
     void refresh();
-    this.#timer = setInterval(refresh, REFRESH_MS).unref();
+    this.#end = runEvery(REFRESH_MS, () => void refresh());
   }
 
   stop(): void {
-    if (this.#timer) clearInterval(this.#timer);
+    this.#end();
   }
 
   async refresh(): Promise<void> {

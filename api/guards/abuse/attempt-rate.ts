@@ -1,3 +1,4 @@
+import { runEvery } from '../../../shared/observability/shared-interval.js';
 import { wideNetwork } from '../caller/address.js';
 import { LocalQuota } from '../limits/local-quota.js';
 
@@ -22,7 +23,7 @@ type Attempted = { product: string; limits: { surgeAttemptsPerMinute?: number } 
 export class AttemptRate {
   #attempts = new Map<string, number>();
   #lastSecond = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #end = () => {};
   readonly #byNetwork: LocalQuota;
 
   constructor(readonly limits: AttemptRateLimits) {
@@ -30,12 +31,11 @@ export class AttemptRate {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.nextSecond(), PERIOD_MS);
-    this.#timer.unref();
+    this.#end = runEvery(PERIOD_MS, () => this.nextSecond());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#end();
   }
 
   /** Counts an attempt, also one that fails. Only those with a genuine token may raise the cost for others. */

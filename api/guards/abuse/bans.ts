@@ -3,6 +3,7 @@ import { type Ban, type BanKind, RULE_PREFIX } from '../../../shared/domain/ban.
 import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import type { Log } from '../../../shared/observability/log.js';
+import { runEvery } from '../../../shared/observability/shared-interval.js';
 import type { BansTable } from '../../../shared/postgres/bans.js';
 import type { BanNotification, BanStore } from '../../../shared/redis/ban-store.js';
 import { LocalQuota } from '../limits/local-quota.js';
@@ -43,7 +44,7 @@ export class Bans {
   readonly #known: BanCache;
   /** Callers (`callerOf`) in cooldown → its end, milliseconds since 1970. */
   readonly #pauses = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #end = () => {};
   #syncing: Promise<void> | null = null;
   readonly #writer: RuleBanWriter;
   readonly #announced: LocalQuota;
@@ -74,16 +75,15 @@ export class Bans {
       .listen((notification) => this.#apply(notification), sync)
       .catch((error: unknown) => this.deps.log.warn({ err: error }, 'subscription to bans failed'));
     sync();
-    this.#timer = setInterval(() => {
+    this.#end = runEvery(this.deps.limits.bansSyncEveryMs, () => {
       this.#catchUp().catch((error: unknown) =>
         this.deps.log.warn({ reason: String(error) }, 'changed bans could not be read'),
       );
-    }, this.deps.limits.bansSyncEveryMs);
-    this.#timer.unref();
+    });
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#end();
   }
 
   /** Number of cached bans. */

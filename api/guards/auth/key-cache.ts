@@ -1,5 +1,6 @@
 import type { Role } from '../../../shared/domain/role.js';
 import type { Log } from '../../../shared/observability/log.js';
+import { runEvery } from '../../../shared/observability/shared-interval.js';
 import type { ApiKeysTable } from '../../../shared/postgres/api-keys.js';
 
 /** A key of the table `api_keys`. `role`: null = a key of a service. `expiresAtMs`: infinite = it does not expire. */
@@ -21,7 +22,7 @@ export type KeyCacheDeps = {
 export class KeyCache {
   #byDigest: ReadonlyMap<string, CachedKey> | null = null;
   #byId: ReadonlyMap<string, CachedKey> = new Map();
-  #timer: NodeJS.Timeout | undefined;
+  #end = () => {};
   #isRefreshing = false;
   /** When the keys in memory were read (monotonic, ms). */
   #readAt = Number.NEGATIVE_INFINITY;
@@ -35,12 +36,11 @@ export class KeyCache {
 
   start(): void {
     this.#tick();
-    this.#timer = setInterval(() => this.#tick(), this.deps.limits.apiKeysEveryMs);
-    this.#timer.unref();
+    this.#end = runEvery(this.deps.limits.apiKeysEveryMs, () => void this.#tick());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#end();
   }
 
   /** Whether the table has been read lately enough. */

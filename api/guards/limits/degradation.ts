@@ -1,3 +1,5 @@
+import { runEvery } from '../../../shared/observability/shared-interval.js';
+
 /** What an overloaded process switches off, first to last. After these, the load shedder refuses checkouts. */
 export const SWITCHED_OFF = ['positions', 'status', 'validate'] as const;
 export type SwitchedOff = (typeof SWITCHED_OFF)[number];
@@ -29,17 +31,17 @@ export class Degradation {
   /** What the last looks wanted to be switched off, newest last. */
   #wanted: number[] = [];
   #calmSinceMs: number | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  #end = () => {};
 
   constructor(readonly options: DegradationOptions) {}
 
   start(): void {
     if (this.options.atPercent === 0) return;
-    this.#timer = setInterval(() => this.look(performance.now()), LOOK_EVERY_MS).unref();
+    this.#end = runEvery(LOOK_EVERY_MS, () => this.look(performance.now()));
   }
 
   stop(): void {
-    if (this.#timer) clearInterval(this.#timer);
+    this.#end();
   }
 
   /** How many are switched off. */

@@ -1,4 +1,5 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { runEvery } from '../../../shared/observability/shared-interval.js';
 import { unavailable } from '../../http/problem.js';
 
 export type LoadShedderLimits = {
@@ -12,6 +13,8 @@ export type LoadShedderLimits = {
 const LOOK_EVERY_MS = 1_000;
 /** How often the lag is sampled. Each sample wakes the process; at 10 ms, sampling took half the CPU of an idle API. */
 const SAMPLE_EVERY_MS = 100;
+/** Share of a second that the event loop must have been busy before its lag is sampled. */
+const BUSY = 0.25;
 
 /**
  * Accepts as many checkouts as this process can serve in time and rejects the rest before their bodies are read.
@@ -21,22 +24,19 @@ export class LoadShedder {
   #inFlight = 0;
   #lagMs = 0;
   readonly #delay = monitorEventLoopDelay({ resolution: SAMPLE_EVERY_MS });
-  #timer: NodeJS.Timeout | null = null;
+  #isSampling = false;
+  #busy = performance.eventLoopUtilization();
+  #end = () => {};
 
   constructor(readonly limits: LoadShedderLimits) {}
 
   start(): void {
-    this.#delay.enable();
-    this.#timer = setInterval(() => {
-      // A sample is the time since the previous one.
-      this.#lagMs = Math.max(0, this.#delay.percentile(50) / 1e6 - SAMPLE_EVERY_MS);
-      this.#delay.reset();
-    }, LOOK_EVERY_MS).unref();
+    this.#end = runEvery(LOOK_EVERY_MS, () => this.#look());
   }
 
   stop(): void {
     this.#delay.disable();
-    if (this.#timer) clearInterval(this.#timer);
+    this.#end();
   }
 
   get inFlight(): number {
@@ -78,5 +78,18 @@ export class LoadShedder {
 
   leave(): void {
     this.#inFlight -= 1;
+  }
+
+  #look(): void {
+    // A sample is the time since the previous one.
+    this.#lagMs = this.#isSampling ? Math.max(0, this.#delay.percentile(50) / 1e6 - SAMPLE_EVERY_MS) : 0;
+    const busy = performance.eventLoopUtilization();
+    const isBusy = performance.eventLoopUtilization(busy, this.#busy).utilization >= BUSY;
+    this.#busy = busy;
+    if (this.#isSampling) this.#delay.reset();
+    if (isBusy === this.#isSampling) return;
+    this.#isSampling = isBusy;
+    if (isBusy) this.#delay.enable();
+    else this.#delay.disable();
   }
 }

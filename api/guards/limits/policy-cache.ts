@@ -2,6 +2,7 @@ import { ATTESTATION_LEVELS, type CampaignPolicy, enforces } from '../../../shar
 import { hasPlaceholder } from '../../../shared/domain/checkout-url.js';
 import type { ProductId } from '../../../shared/domain/ids.js';
 import type { Log } from '../../../shared/observability/log.js';
+import { runEvery } from '../../../shared/observability/shared-interval.js';
 import { type PolicyDefaults, strictestOf } from './uniform-policy.js';
 
 export type PolicySource = {
@@ -30,7 +31,7 @@ const UNKNOWN: CampaignPolicy = {
  */
 export class PolicyCache {
   #policies = new Map<string, CampaignPolicy>();
-  #timer: NodeJS.Timeout | undefined;
+  #end = () => {};
   #ofNone = UNKNOWN;
   #ofUniform: CampaignPolicy;
   #uniform: readonly string[] = [];
@@ -55,12 +56,11 @@ export class PolicyCache {
 
   start(): void {
     this.refreshSoon();
-    this.#timer = setInterval(() => this.refreshSoon(), this.everyMs);
-    this.#timer.unref();
+    this.#end = runEvery(this.everyMs, () => this.refreshSoon());
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    this.#end();
   }
 
   of(product: string): CampaignPolicy {
