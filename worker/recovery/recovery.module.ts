@@ -59,7 +59,7 @@ export function recoveryModule(core: Core, persists: readonly Persisting[]): Ref
 /** Makes what recovers one shard. Only the command that moves campaigns calls it without starting it. */
 export function createRecovery(
   { name, config, metrics, database, lockDatabase, shards }: Core,
-  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, isHere }: WorkerShard,
+  { index, log, redis, clock, gate, journal, histories, recovered, watch, sale, filler, isHere }: WorkerShard,
   persist: Persisting,
 ): { recovery: Recovery; outages: PlannedOutages; preheat: (campaign: StoredCampaign) => Promise<void> } {
   const campaigns = new CampaignsTable(database);
@@ -96,6 +96,7 @@ export function createRecovery(
     journal,
     fill: new RedisFill(filler.scripts),
     watch,
+    gate,
     drain: (upTo) => persist.drain(upTo),
     leaveServer: (reason) => redis.leaveServer(reason),
     nowMs: async () => {

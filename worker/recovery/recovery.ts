@@ -25,9 +25,13 @@ import { type RedisFill, tokenOf } from './redis-fill.js';
 import { type BucketPartOf, restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
-/** How often the worker checks Redis: while it is in service, and while it is not. */
-const LOOK_EVERY_MS = 500;
+/**
+ * How often the worker checks Redis: while it is not in service, while an operator has to act, and while it is in
+ * service. Then the gate reads the same every second, and closes when Redis has changed.
+ */
 const LOOK_SOON_MS = 50;
+const LOOK_EVERY_MS = 500;
+const LOOK_AT_OPEN_MS = 2_000;
 /** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
 
@@ -50,6 +54,7 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   /** A store without a gate: it fills Redis while the gate rejects all other calls. */
   sale: SaleStore;
   watch: HistoryWatch;
+  gate: { readonly isOpen: boolean };
   /** Persists the journal up to an entry, while Redis is out of service. */
   drain: (upTo: string) => Promise<void>;
   leaveServer: (reason: string) => void;
@@ -89,6 +94,8 @@ export class Recovery {
   #numberReported = '';
   #behindReported = false;
   #supersededSince: number | null = null;
+  /** When Redis was last checked (monotonic, ms), and the version of the map then. */
+  #looked = { at: Number.NEGATIVE_INFINITY, version: 0 };
   readonly #lock: RecoveryLock;
   readonly #unsaved: UnsavedEntries;
 
@@ -378,6 +385,7 @@ export class Recovery {
     while (!this.#stopping) {
       let served = false;
       let hasTime = false;
+      this.#looked = { at: performance.now(), version: this.deps.places.installation().version };
       try {
         served = await this.ensureInService();
       } catch (error) {
@@ -389,8 +397,17 @@ export class Recovery {
         else if (!(error instanceof EngineUnavailable))
           this.deps.log.error({ err: error }, 'Redis could not be recovered; trying again');
       }
-      await this.#pause(served || hasTime ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
+      do await this.#pause(served || hasTime ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
+      while (served && !this.#isDue());
     }
+  }
+
+  /** Whether Redis, which was in service, has to be checked again. */
+  #isDue(): boolean {
+    const { gate, places, watch } = this.deps;
+    if (this.#stopping || !gate.isOpen || watch.state?.recovered) return true;
+    const { at, version } = this.#looked;
+    return version !== places.installation().version || performance.now() - at > LOOK_AT_OPEN_MS - LOOK_EVERY_MS / 2;
   }
 
   #pause(ms: number): Promise<void> {
