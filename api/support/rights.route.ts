@@ -21,6 +21,8 @@ const RETRY_AFTER_SECONDS = 1;
 
 export type RightsRouteDeps = {
   erasures: Erasures;
+  /** Lets a worker begin with the erasures now. */
+  wake: () => void;
   exported: ExportUserDeps;
   database: Database;
   apiKeys: ApiKeys;
@@ -31,7 +33,7 @@ export type RightsRouteDeps = {
  * Calls for the rights of a user: export and erasure. The log gets no user id. A worker does the erasure, which clears
  * the audit log.
  */
-export function rightsRoutes({ erasures, exported, database, apiKeys, log }: RightsRouteDeps): Route[] {
+export function rightsRoutes({ erasures, wake, exported, database, apiKeys, log }: RightsRouteDeps): Route[] {
   const operatorOf = (req: Request): SupportOperator => ({
     name: apiKeys.require(req, 'admin'),
     requestId: req.requestId,
@@ -73,6 +75,7 @@ export function rightsRoutes({ erasures, exported, database, apiKeys, log }: Rig
       const { in_open_campaigns } = validate(eraseContract.query, req.query);
       const inOpen = in_open_campaigns === 'true';
       const erasure_id = await erasures.ask(user_id as UserId, inOpen, { actor: name, requestId });
+      wake();
       log.info({ request_id: requestId, operator: name, erasure: erasure_id }, 'user.erase');
       call.reply(202, { erasure_id }, ['Location', `/admin/erasures/${erasure_id}`]);
     }),

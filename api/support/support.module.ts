@@ -18,7 +18,7 @@ import { SupportActions } from './support-actions.js';
 
 /** Finding users, orders and payments, helping users, and their rights. */
 export function supportModule(core: Core, guards: Guards, { acknowledgements }: Claims): Route[] {
-  const { database, sales, directory, setBack, clock, log } = core;
+  const { database, sales, directory, setBack, queues, clock, log } = core;
   const { apiKeys } = guards.auth;
   const table = new CampaignsTable(database);
   const history = new PersonHistory(database);
@@ -38,9 +38,14 @@ export function supportModule(core: Core, guards: Guards, { acknowledgements }: 
   const campaignByNo = (no: Parameters<CampaignsTable['findByNo']>[0]) => table.findByNo(no);
   const actions = new SupportActions({ database, sales, acknowledgements, campaign, campaignByNo });
   const exported = { stored: new UserExport(database), fresh, history, now: () => new Date(clock.nowMs()) };
+  const wake = () => {
+    queues.bringForward('erasures').catch(() => {
+      // Redis is away. The erasure begins with the next run of the sweep.
+    });
+  };
   return [
     ...supportRoutes({ finder, history, actions, apiKeys, log }),
     ...reservationRoutes({ finder, setBack, apiKeys }),
-    ...rightsRoutes({ erasures: new Erasures(database), exported, database, apiKeys, log }),
+    ...rightsRoutes({ erasures: new Erasures(database), wake, exported, database, apiKeys, log }),
   ];
 }

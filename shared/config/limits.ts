@@ -561,8 +561,8 @@ export const LIMITS = {
   spansPerBatch: 128,
   /** Part of `stopMs` that may be spent on sending spans. */
   spanStopMs: 2_000,
-  /** How often users are erased whose erasure an operator asked for. */
-  erasuresEveryMs: 2_000,
+  /** How often erasures are looked for that were not finished, or whose request could not wake a worker. */
+  erasuresEveryMs: 5_000,
   /** How long the removal of users waits until the events written before are in the stream. */
   publishWaitMs: 5_000,
   /** How long one run erases users. The next one goes on. */
