@@ -42,7 +42,7 @@ export async function listen({ config, life, log, name }: Core, deps: ServersDep
 async function listenOn(server: Server, port: number, host: string): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    server.listen(port, host, LIMITS.connectionBacklog, resolve);
   });
   return `http://${host}:${(server.address() as AddressInfo).port}`;
 }

@@ -34,6 +34,11 @@ export const LIMITS = {
   keepAliveCrowdedMs: 5_000,
   /** Connections of one process. An idle one takes some KiB. */
   connections: 20_000,
+  /**
+   * Connections that the kernel keeps until they are accepted, one in each turn. Without room there, a client waits for
+   * a second before it tries again. Linux allows 4,096 (`net.core.somaxconn`).
+   */
+  connectionBacklog: 4_096,
   /** Connections that are closed at once for new ones, when there is no room. */
   connectionsClosed: 200,
   /** Descriptors for the engines, the operators' port and files. */
@@ -166,7 +171,7 @@ export const LIMITS = {
    * between. The turns go round the networks that wait. One connection is accepted in each turn, so turns are shorter
    * while there are any. `inService`: of one network while others have requests too, because they wait for it in Redis.
    */
-  requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 8, ms: 1 }, inService: 32 },
+  requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 1, ms: 1 }, inService: 32 },
   /** As many as connections, so that each may have one request waiting. Beyond it, a network has its share of them. */
   requestsWaiting: 20_000,
   /** How often the counters of Redis and Postgres are compared. Rows are compared only when the counters differ. */
