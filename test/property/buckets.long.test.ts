@@ -1,0 +1,5 @@
+import { test } from '@jest/globals';
+import { expectLineAndUnitsKept } from './dying-buckets.js';
+
+test('whatever dies in whatever step, the line is served in its order and no unit is made or lost', () =>
+  expectLineAndUnitsKept({ fewest: 30, most: 120, forMs: 40_000 }));

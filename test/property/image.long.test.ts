@@ -1,0 +1,5 @@
+import { test } from '@jest/globals';
+import { expectSameAtEveryPrefix } from './journal-prefixes.js';
+
+test('at every prefix of the journal of a random sale, rewound Redis equals Postgres', () =>
+  expectSameAtEveryPrefix({ fewest: 40, most: 100, forMs: 20_000 }));
