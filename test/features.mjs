@@ -75,7 +75,12 @@ export const FEATURES = {
   'api/pages/': ['e2e/landing', 'e2e/cache', 'e2e/sale-page', 'e2e/hygiene', 'e2e/operator-session'],
   'api/support/': ['e2e/support', 'e2e/rights', 'e2e/rights-races.long', 'integration/redemption-search'],
   'api/push/': ['e2e/push'],
-  'shared/payments/': ['e2e/payment-webhooks', 'e2e/payments-by-order', 'e2e/payment-search', 'faults/postgres'],
+  'shared/payments/': [
+    'e2e/payment-webhooks',
+    'e2e/payments-by-order',
+    'e2e/payment-search',
+    'faults/postgres-away.long',
+  ],
   'worker/retry-payments/': ['e2e/payment-webhooks'],
   'worker/erasures/': ['e2e/rights'],
   'api/payment/': [
@@ -99,7 +104,7 @@ export const FEATURES = {
   'commands/backup': ['e2e/backup'],
   'commands/ledger': ['integration/read-replica', 'loadtest/verdict'],
   'commands/partitions': ['integration/partitions', 'e2e/buckets-operators'],
-  'commands/reconcile': ['integration/after-restore', 'property/set-back'],
+  'commands/reconcile': ['integration/after-restore.long', 'property/set-back'],
   'commands/restore': ['e2e/backup'],
   'docker-compose.yml': ['e2e/deploy'],
   'docker-compose.cluster.yml': ['e2e/compose'],

@@ -5,7 +5,7 @@ import { Operator, PaymentService, send } from '../harness/clients.js';
 import { askToErase, type ErasureData, erase as eraseUser } from '../harness/erasure.js';
 import { startService } from '../harness/service.js';
 import { arrive, forEachAtMost } from '../harness/shoppers.js';
-import { keysWith, tablesWith } from '../harness/stored-text.js';
+import { keptWith, keysWith, tablesWith } from '../harness/stored-text.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
@@ -152,4 +152,36 @@ test('attempts that the API has not written yet do not bring the id back', async
   await send(`${service.url}/coupons/validate`, { method: 'POST', json });
   expect((await erase(user)).rows.redemption_attempts).toBe(1);
   expect(await tablesWith(sql, user)).toEqual({});
+});
+
+test('an erasure among traffic loses and doubles nothing', async () => {
+  const product = await operator.openCampaign({
+    total_limit: 24,
+    hold_seconds: 900,
+    waiting_room: { enabled: true },
+  });
+  const shoppers = Array.from({ length: 48 }, () => arrive(service.url, product));
+  const gone: string[] = [];
+  await forEachAtMost(8, shoppers, async (shopper) => {
+    const { data, status } = await shopper.checkout();
+    if (status !== 200) return;
+    const id = String(data.reservation_id);
+    await (gone.length % 3 === 0 ? payments.release(id) : payments.confirm(id));
+    await askToErase(operator, shopper.user);
+    gone.push(shopper.user);
+  });
+  expect(gone.length).toBeGreaterThan(8);
+  await until(
+    'all are erased',
+    async () => {
+      const { rows } = await sql.query('select 1 from erasures where user_id = any($1)', [gone]);
+      return rows.length === 0;
+    },
+    120_000,
+  );
+  await expectClean(product);
+  const stats = await operator.stats(product);
+  expect(stats.free + stats.held + stats.redeemed + stats.burned).toBe(24);
+  for (const user of gone)
+    expect([user, await tablesWith(sql, user), await keptWith(redis, user)]).toEqual([user, {}, []]);
 });

@@ -46,3 +46,11 @@ async function contentOf(redis: Redis, name: string): Promise<unknown> {
       return null;
   }
 }
+
+/** They expire with the idempotency records, at the latest a day after the user was last seen, or within a minute. */
+const EXPIRES = /^db1:(r:\d|q:|f:|w:|t:)/;
+
+/** Keys of Redis with a text, but for those that expire. */
+export async function keptWith(redis: Redis, text: string): Promise<string[]> {
+  return (await keysWith(redis, text)).filter((name) => !EXPIRES.test(name));
+}
