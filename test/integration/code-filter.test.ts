@@ -12,7 +12,7 @@ import { CodesTable } from '../../shared/postgres/codes.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { connectForSubscription } from '../../shared/redis/connections.js';
 import { issueCodes } from '../../worker/codes/issue-codes.js';
-import { atEnd } from '../harness/cleanup.js';
+import { atEndOfTest } from '../harness/cleanup.js';
 import { connectDatabase, startPersistence } from '../harness/persistence.js';
 import { EngineProxy } from '../harness/proxy.js';
 import { recordingLog } from '../harness/recording-log.js';
@@ -33,7 +33,8 @@ function startFilter(limits: Partial<CodeFilterLimits> = {}, table = codes, redi
   const subscriber = connectForSubscription(redisUrl, () => {});
   const filter = new CodeFilter(subscriber, table, recordingLog(), { ...LIMITS, ...limits });
   filter.start();
-  atEnd('a filter', async () => {
+  // Each filter that runs adds what any later test announces.
+  atEndOfTest(async () => {
     await filter.stop();
     subscriber.disconnect();
   });
