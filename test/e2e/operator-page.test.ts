@@ -1,44 +1,19 @@
-import { describe, expect, test } from '@jest/globals';
-import type { Browser, Page, Request } from 'playwright-core';
-import { accessibilityFindings, forbidStorage, openPhone, startBrowser } from '../harness/browser.js';
-import { Operator, PaymentService, send } from '../harness/clients.js';
-import { freePort } from '../harness/free-port.js';
-import { heading, LIMIT_MS, logIn, press, SIZES, shows } from '../harness/operator-page.js';
-import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { expect, test } from '@jest/globals';
+import { send } from '../harness/clients.js';
+import { heading, LIMIT_MS, logIn, press, shows } from '../harness/operator-page.js';
+import {
+  drawn,
+  inBrowser,
+  number,
+  openLoggedIn,
+  openPage,
+  operator,
+  payments,
+  service,
+} from '../harness/operator-page-stage.js';
+import { ADMIN_SECRET } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
-
-const service = await startService();
-const operator = new Operator(service.url);
-const payments = new PaymentService(service.url);
-const browser = await startBrowser();
-const inBrowser = browser ? describe : describe.skip;
-
-const textOf = async (page: Page, selector: string) => (await page.locator(selector).textContent()) ?? '';
-const number = (page: Page, name: string, value: string) =>
-  until(`${name} is ${value}`, async () => (await textOf(page, `.tiles dd.${name}`)) === value, LIMIT_MS);
-
-async function openPage(options: Parameters<typeof openPhone>[1] = {}, url = service.url) {
-  const opened = await openPhone(browser as Browser, { viewport: SIZES.desktop, ...options });
-  await opened.page.goto(`${url}/admin`);
-  return opened;
-}
-
-async function openLoggedIn(hash = '#/', options: Parameters<typeof openPhone>[1] = {}) {
-  const opened = await openPage(options);
-  await logIn(opened.page);
-  await heading(opened.page, 'Campaigns');
-  if (hash !== '#/') await opened.page.goto(`${service.url}/admin${hash}`);
-  return opened;
-}
-
-/** The pixels of a chart's canvas. */
-const drawn = (page: Page, chart: string) =>
-  page
-    .locator('figure', { hasText: chart })
-    .locator('canvas')
-    .first()
-    .evaluate((canvas: any) => canvas.toDataURL() as string);
 
 test('the page and its parts are served with a policy that allows no script but its own', async () => {
   const page = await send(`${service.url}/admin`);
@@ -173,20 +148,6 @@ inBrowser('the operator’s page', () => {
     expect(faults).toEqual([]);
   });
 
-  test('works in a browser that forbids its stores', async () => {
-    const product = await operator.openCampaign({ type: 'pool', total_limit: 5_000 });
-    const { page, faults } = await openPage();
-    await page.addInitScript(forbidStorage);
-    await page.goto(`${service.url}/admin#/campaigns/${product}`);
-    await page.reload();
-    await logIn(page);
-    await page.getByLabel('How many').fill('100');
-    await press(page, 'Generate');
-    await shows(page, 'Done: 100 codes generated.');
-    await press(page, 'Forget this job');
-    expect(faults).toEqual([]);
-  });
-
   test('makes codes and shows how far they are, imports a file and names its bad lines, and exports them', async () => {
     const product = await operator.openCampaign({ type: 'pool', total_limit: 5_000 });
     const { page, faults } = await openLoggedIn(`#/campaigns/${product}`);
@@ -237,26 +198,6 @@ inBrowser('the operator’s page', () => {
     expect(faults).toEqual([]);
   });
 
-  test('outlives an API that is killed, says so meanwhile, and comes back by itself with the session', async () => {
-    const env = { ...service.env, PORT: String(await freePort()) };
-    const { process: killed, url } = await startApiProcess(env);
-    const product = await operator.openCampaign({ total_limit: 7 });
-    const { page, faults } = await openPage({}, url);
-    await logIn(page);
-    await heading(page, 'Campaigns');
-    await page.goto(`${url}/admin#/campaigns/${product}`);
-    await number(page, 'total', '7');
-    await killed.kill();
-    await shows(page, 'Connection lost. Trying again…');
-    expect(await textOf(page, '#link')).toBe('No connection');
-    await arrive(service.url, product).checkout();
-    await startApiProcess(env);
-    await number(page, 'free', '6');
-    expect(await textOf(page, '#link')).toBe('Live');
-    expect(await textOf(page, '#trouble')).toBe('');
-    expect(faults).toEqual([]);
-  });
-
   test('asks for the key when the session has ended, and comes back to where it was', async () => {
     const product = await operator.openCampaign({ total_limit: 4 });
     const { page, context } = await openLoggedIn(`#/campaigns/${product}`);
@@ -265,51 +206,6 @@ inBrowser('the operator’s page', () => {
     await shows(page, 'Your session has ended.');
     await logIn(page);
     await number(page, 'total', '4');
-  });
-
-  test('sends no request while its tab is hidden, and one at a time otherwise', async () => {
-    const { page, context } = await openLoggedIn();
-    const asked: string[] = [];
-    // A request that was under way before the count does not count.
-    const underWay = new Set<Request>();
-    let most = 0;
-    page.on('request', (request) => {
-      asked.push(new URL(request.url()).pathname);
-      underWay.add(request);
-      most = Math.max(most, underWay.size);
-    });
-    page.on('requestfinished', (request) => underWay.delete(request));
-    page.on('requestfailed', (request) => underWay.delete(request));
-    await until('it asks again and again', () => asked.length > 2, LIMIT_MS);
-    expect(new Set(asked)).toEqual(new Set(['/admin/overview']));
-    expect(most).toBe(1);
-    await page.evaluate(`
-      Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => globalThis.isHidden ? 'hidden' : 'visible' });
-      globalThis.isHidden = true;
-      document.dispatchEvent(new Event('visibilitychange'));`);
-    const [other, count] = [await context.newPage(), asked.length + underWay.size];
-    await other.goto(`${service.url}/admin`);
-    // As long as the other tab takes to ask three times, the hidden one asks nothing.
-    let others = 0;
-    other.on('request', () => {
-      others += 1;
-    });
-    await until('the other tab goes on', () => others > 2, LIMIT_MS);
-    expect(asked.length).toBeLessThanOrEqual(count);
-    await page.evaluate("globalThis.isHidden = false; document.dispatchEvent(new Event('visibilitychange'));");
-    await until('it asks again', () => asked.length > count, LIMIT_MS);
-  });
-
-  test('says so where there is nothing, whatever the address is', async () => {
-    const { page, faults } = await openLoggedIn();
-    for (const hash of ['#/campaigns/no-such-sale', '#/campaigns/%', '#/campaigns/', '#/nowhere']) {
-      await page.goto(`${service.url}/admin${hash}`);
-      await heading(page, 'Not found');
-      expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
-    }
-    await page.getByRole('link', { name: 'All campaigns' }).click();
-    await heading(page, 'Campaigns');
-    expect(faults).toEqual([]);
   });
 
   test('opens the dashboard of jobs after the login that it leads to', async () => {
@@ -340,54 +236,4 @@ inBrowser('the operator’s page', () => {
     expect(await page.getByRole('dialog').count()).toBe(0);
     expect((await operator.stats(product)).total).toBe(6);
   });
-});
-
-inBrowser('every view', () => {
-  for (const [size, viewport] of Object.entries({ phone: SIZES.phone, desktop: SIZES.desktop })) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`has nothing that axe finds and fits its screen, ${size}, ${colorScheme}`, async () => {
-        const product = await operator.openCampaign({
-          name: 'For the axe',
-          type: 'pool',
-          total_limit: 0,
-          waiting_room: { enabled: true },
-        });
-        await arrive(service.url, product).checkout();
-        const ban = await operator.call('POST', '/admin/bans', {
-          kind: 'user',
-          subject: 'reseller-7',
-          reason: 'resells',
-        });
-        const { page, faults } = await openPage({ viewport, colorScheme });
-        const check = async (what: string) => {
-          expect([what, await accessibilityFindings(page)]).toEqual([what, []]);
-          expect([what, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([what, viewport.width]);
-        };
-        await page.getByLabel('Admin key').waitFor();
-        await check('login');
-        await logIn(page);
-        await shows(page, 'For the axe');
-        await check('list');
-        await page.goto(`${service.url}/admin#/campaigns/${product}`);
-        await shows(page, 'No unit is free.');
-        await check('campaign');
-        await press(page, 'Restock');
-        await check('dialog');
-        await page.keyboard.press('Escape');
-        await page.goto(`${service.url}/admin#/new`);
-        await page.getByText('More terms').click();
-        await press(page, 'Create the campaign');
-        await shows(page, 'Must have 1 to 128 characters');
-        await check('form with errors');
-        await page.goto(`${service.url}/admin#/bans`);
-        await shows(page, 'reseller-7');
-        await check('bans');
-        await page.goto(`${service.url}/admin#/health`);
-        await shows(page, 'Everything is in order');
-        await check('health');
-        await operator.call('DELETE', `/admin/bans/${ban.data.id}`);
-        expect(faults).toEqual([]);
-      });
-    }
-  }
 });

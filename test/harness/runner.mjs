@@ -7,8 +7,8 @@ const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @typ
 /** These files wait for engines, deadlines and browsers for most of a minute each. */
 const SLOW = [
   /\/test\/(?:faults|torture\/run|property)/,
-  /\/test\/e2e\/(?:sale-page|operator-page|bans|client|codes|compose|rotation)\./,
-  /\/test\/integration\/(?:process-lifecycle|after-restore|reconcile|second-chance)\./,
+  /\/test\/e2e\/(?:sale-page|sale-page-states|operator-page|operator-page-screens|backup|backup-edges|rights|bans|client|codes|compose|rotation)\./,
+  /\/test\/integration\/(?:process-lifecycle|after-restore|reconcile|second-chance|second-chance-edges)\./,
 ];
 
 /** Slow files begin within this share of the run, so that none of them is left to run alone at the end. */
