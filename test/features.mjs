@@ -42,7 +42,7 @@ export const FEATURES = {
     'e2e/human-challenges',
     'e2e/platforms',
     'e2e/challenges',
-    'e2e/bots',
+    'e2e/bots.long',
     'e2e/rotation',
   ],
   'api/guards/auth/': [
@@ -53,7 +53,7 @@ export const FEATURES = {
     'e2e/api-keys',
     'e2e/oidc',
   ],
-  'api/guards/caller/': ['e2e/unnamed-devices', 'e2e/limits', 'e2e/bots'],
+  'api/guards/caller/': ['e2e/unnamed-devices', 'e2e/limits', 'e2e/bots.long'],
   'api/guards/limits/': [
     'e2e/limits',
     'e2e/degraded',
@@ -152,7 +152,7 @@ export const FEATURES = {
   'shared/errors/': ['e2e/landing', 'e2e/bad-input', 'e2e/uniform-refusals'],
   'shared/image/': ['property/image', 'integration/reconcile', 'e2e/archive', 'e2e/refill-memory.long'],
   'shared/observability/': ['e2e/tracing', 'e2e/operations'],
-  'shared/redis/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/redis-requirements'],
+  'shared/redis/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/redis-requirements', 'e2e/redis-requirements-kinds.long'],
   'shared/shards/': ['e2e/cluster'],
   'shared/sale/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/line', 'e2e/promises'],
   'shared/webhooks/': ['e2e/events', 'e2e/webhooks-listen'],
