@@ -5,9 +5,10 @@ import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
 import type { RecordState } from '../../shared/sale/reservation-record.js';
-import { follow, type KnownReservation, type KnownRows, remember } from './known-rows.js';
+import type { KnownReservation } from './known-rows.js';
 
-type OfReservation = Acknowledged & { of: Extract<Acknowledged['of'], { kind: 'reservation' }> };
+export type OfReservation = Acknowledged & { of: Extract<Acknowledged['of'], { kind: 'reservation' }> };
+export type OfPlace = Acknowledged & { of: Extract<Acknowledged['of'], { kind: 'place' }> };
 /** Reason in the row of a reservation that was voided in Redis, and that Postgres had not voided yet. */
 const VOIDED_IN_REDIS = 'voided_in_redis';
 /** The row that the fact is compared with. `isNew`: it is made from this fact, so it has the units that are left. */
@@ -17,28 +18,11 @@ export function isOfReservation(fact: Acknowledged): fact is OfReservation {
   return fact.of.kind === 'reservation';
 }
 
-/** Adds the reservation, and what leads from its row to the fact. @returns why it is rejected; null = it is not */
-export function adaptFactOfReservation(fact: OfReservation, known: KnownRows, entries: JournalEntry[]): string | null {
-  const existing = known.reservations.get(fact.reservation);
-  const reason = existing ? contradictionOf(existing, fact) : null;
-  if (reason !== null) return reason;
-  if (!existing) {
-    const reserved = reservedFrom(fact);
-    entries.push(reserved);
-    remember(known, reserved);
-  }
-  const row = known.reservations.get(fact.reservation) as KnownReservation;
-  const between = entriesBetween({ ...row, isNew: !existing }, fact);
-  for (const entry of between) follow(row, entry);
-  entries.push(...between);
-  return null;
-}
-
 /**
  * Returns why a row contradicts a fact: a later history took another decision about the reservation. null = the row can
  * follow from the fact, or the fact from the row. A voided row has its event, and a voided fact promises nothing.
  */
-function contradictionOf(row: KnownReservation, { atMs, of }: OfReservation): string | null {
+export function contradictionOf(row: KnownReservation, { atMs, of }: OfReservation): string | null {
   const { state, qty, reduced } = of.record;
   const { status } = row;
   if (status === 'voided' || state === 'voided') return null;
@@ -72,8 +56,15 @@ export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
   return reservedEntry({ ...of.record, user }, about, known);
 }
 
+/** Returns the entry of an acknowledged place that Postgres lacks. */
+export function queuedFrom(fact: OfPlace): EntryOf<'queued'> {
+  const { journalId, no, atMs, reservation, user, lineNo, stacking, key, answer, of } = fact;
+  const entry = { journalId, no, atMs, reservation, user, lineNo, stacking, key, answer };
+  return { kind: 'queued', ...entry, qty: of.qty, order: of.order, code: of.code, device: '', trace: '' };
+}
+
 /** Returns the entries that lead from a row to an acknowledged reservation; none if the row has ended otherwise. */
-function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
+export function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const { journalId, no, atMs, reservation, of } = fact;
   const { state, qty, dueMs, slot } = of.record;
   const about = { journalId, no, atMs, reservation, by: ACTORS.recovery, trace: '' };

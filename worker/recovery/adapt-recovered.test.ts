@@ -3,37 +3,22 @@ import type { RawEntry } from '../../shared/contracts/journal.js';
 import { encodeIdempotencyRecord, encodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import { unreduced } from '../../shared/sale/reservation-record.js';
 import { adaptEntries } from './adapt-recovered.js';
-import { addHolds, decodeRecovered, type KnownRows } from './known-rows.js';
+import { addHolds, decodeRecovered, KnownRows } from './known-rows.js';
 
 const NO = 7;
 const RESERVATION = '01a1fc6d-483b-7a4a-9e25-913b00000007';
 const OTHER = '01a1fc6d-483b-7a4a-9e25-913c00000007';
 
 function nothingKnown(): KnownRows {
-  return {
-    reservations: new Map(),
-    tickets: new Map(),
-    ticketReservations: new Set(),
-    ticketUsers: new Set(),
-    campaigns: new Map([[NO, { lastLineNo: 3, closed: false }]]),
-    heldUntil: new Map(),
-    repeatedRestocks: new Set(),
-  };
+  const rows = new KnownRows();
+  rows.campaigns.set(NO, { lastLineNo: 3, closed: false });
+  return rows;
 }
 
 function known(status: string, changedMs: number, dueMs: number, qty = 1, reacquired = false): KnownRows {
   const rows = nothingKnown();
-  rows.reservations.set(RESERVATION, {
-    no: NO,
-    status,
-    burned: false,
-    reacquired,
-    qty,
-    reduced: unreduced,
-    changedMs,
-    dueMs,
-    extended: false,
-  });
+  const row = { no: NO, status, qty, reacquired, changedMs, dueMs };
+  rows.reservations.set(RESERVATION, { ...row, burned: false, reduced: unreduced, extended: false });
   return rows;
 }
 
@@ -243,7 +228,7 @@ describe('adaptEntries', () => {
   it('keeps a place in line, and moves it to the end when its number was given to another user since', () => {
     expect(adapt([queued(4)], nothingKnown()).entries[0]).toMatchObject({ kind: 'queued', lineNo: 4 });
     const rows = nothingKnown();
-    rows.tickets.set(`${NO}/3`, { reservation: RESERVATION, status: 'waiting' });
+    rows.tickets.push({ no: NO, lineNo: 3, reservation: RESERVATION, user: 'ann', status: 'waiting' });
     expect(adapt([queued(3)], rows).entries[0]).toMatchObject({ kind: 'queued', lineNo: 4 });
   });
 
@@ -370,8 +355,7 @@ describe('adaptEntries', () => {
 
     it('rejects that a user left who has been promoted since', () => {
       const rows = nothingKnown();
-      rows.tickets.set(`${NO}/4`, { reservation: OTHER, status: 'promoted' });
-      rows.ticketReservations.add(OTHER);
+      rows.tickets.push({ no: NO, lineNo: 4, reservation: OTHER, user: 'bob', status: 'promoted' });
       expect(adapt([place('left', false)], rows).reasons).toEqual(['the place in line has been promoted']);
       expect(adapt([place('queued', true)], rows).reasons).toEqual([]);
     });

@@ -23,53 +23,86 @@ export type KnownReservation = {
   /** Whether the deadline was extended. */
   extended: boolean;
 };
-type KnownTicket = { reservation: string; status: string };
+/** A place in line in Postgres. */
+type KnownTicket = { no: number; lineNo: number; reservation: string; user: string; status: string };
 
-/** The rows in Postgres that a chunk of entries refers to. */
-export type KnownRows = {
-  reservations: Map<string, KnownReservation>;
-  /** `campaign number/line number` → ticket. */
-  tickets: Map<string, KnownTicket>;
-  /** Reservation ids of the tickets. */
-  ticketReservations: Set<string>;
-  /** `campaign number/user` of the tickets. */
-  ticketUsers: Set<string>;
+/** The rows in Postgres that a chunk of entries refers to, and what the entries that are added make of them. */
+export class KnownRows {
+  readonly reservations = new Map<string, KnownReservation>();
+  readonly tickets: KnownTicket[] = [];
   /** Campaign number → the highest line number, and whether it is closed. */
-  campaigns: Map<number, { lastLineNo: number; closed: boolean }>;
+  readonly campaigns = new Map<number, { lastLineNo: number; closed: boolean }>();
   /** Reservation → the time until which it holds its units, by the facts about it (`addHolds`). */
-  heldUntil: Map<string, number>;
+  readonly heldUntil = new Map<string, number>();
   /** Journal ids of restocks whose key has a response: their repetition was counted. */
-  repeatedRestocks: Set<string>;
-};
+  readonly repeatedRestocks = new Set<string>();
 
-export function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
-  const { no, reservation, state, atMs, dueMs, lineNo, qty } = entry;
-  known.reservations.set(reservation, {
-    no,
-    status: state,
-    burned: false,
-    reacquired: false,
-    qty,
-    reduced: unreduced,
-    changedMs: atMs,
-    dueMs,
-    extended: false,
-  });
-  const ticket = known.tickets.get(`${no}/${lineNo}`);
-  if (ticket) ticket.status = 'promoted';
+  /** Whether Postgres has the reservation, or the place from which it is made. */
+  hasPromise(reservation: string): boolean {
+    return this.reservations.has(reservation) || this.tickets.some((ticket) => ticket.reservation === reservation);
+  }
+
+  isVoided(reservation: string): boolean {
+    return this.reservations.get(reservation)?.status === 'voided';
+  }
+
+  place(no: number, lineNo: number): KnownTicket | undefined {
+    return this.tickets.find((ticket) => ticket.no === no && ticket.lineNo === lineNo);
+  }
+
+  /** Takes over what an entry makes of the rows. */
+  follow(entry: JournalEntry): void {
+    switch (entry.kind) {
+      case 'reserved': {
+        this.reservations.set(entry.reservation, rowOf(entry));
+        const ticket = this.place(entry.no, entry.lineNo);
+        if (ticket) ticket.status = 'promoted';
+        break;
+      }
+      case 'queued': {
+        const { no, lineNo, reservation, user } = entry;
+        this.tickets.push({ no, lineNo, reservation, user, status: 'waiting' });
+        const campaign = this.campaigns.get(no);
+        if (campaign) campaign.lastLineNo = Math.max(campaign.lastLineNo, lineNo);
+        break;
+      }
+      case 'left': {
+        const ticket = this.place(entry.no, entry.lineNo);
+        if (ticket) ticket.status = entry.ending;
+        break;
+      }
+      default:
+        if ('reservation' in entry) Object.assign(this.reservations.get(entry.reservation) ?? {}, changeBy(entry));
+    }
+  }
 }
 
-const sumsOf = ({ released, refunded, burned }: EntryOf<'reduced'>): Reduced => ({ released, refunded, burned });
+function rowOf({ no, state, atMs, dueMs, qty }: EntryOf<'reserved'>): KnownReservation {
+  const row = { no, status: state, qty, reduced: unreduced, changedMs: atMs, dueMs };
+  return { ...row, burned: false, reacquired: false, extended: false };
+}
 
-/** Writes a change of a reservation into its row. */
-export function follow(row: KnownReservation, entry: JournalEntry): void {
-  if (entry.kind === 'extended') Object.assign(row, { dueMs: entry.dueMs, extended: true });
-  else if (entry.kind === 'reduced') Object.assign(row, { qty: entry.qty, reduced: sumsOf(entry) });
-  else if (entry.kind === 'redeemed')
-    Object.assign(row, { status: 'redeemed', reacquired: entry.reacquired, changedMs: entry.atMs });
-  else if (entry.kind === 'refunded')
-    Object.assign(row, { status: 'refunded', burned: entry.burned, changedMs: entry.atMs });
-  else if (entry.kind !== 'paid_again') Object.assign(row, { status: entry.kind, changedMs: entry.atMs });
+/** What an entry changes in the row of its reservation. */
+function changeBy(entry: JournalEntry): Partial<KnownReservation> {
+  const { kind, atMs: changedMs } = entry;
+  switch (kind) {
+    case 'extended':
+      return { dueMs: entry.dueMs, extended: true };
+    case 'reduced': {
+      const { qty, released, refunded, burned } = entry;
+      return { qty, reduced: { released, refunded, burned } };
+    }
+    case 'redeemed':
+      return { status: kind, reacquired: entry.reacquired, changedMs };
+    case 'refunded':
+      return { status: kind, burned: entry.burned, changedMs };
+    case 'released':
+    case 'expired':
+    case 'voided':
+      return { status: kind, changedMs };
+    default:
+      return {};
+  }
 }
 
 /**
@@ -131,36 +164,30 @@ export async function readKnownRows(
        or (c.no = any($2::int[]) and r.status = 'reserved' and r.pay_before <= ms($3::bigint))`,
     [ids, nos, lastMs],
   );
-  const tickets = await client.query<KnownTicket & { no: number; line_no: string; user_id: string }>(
-    `select c.no, t.line_no, t.reservation_id as reservation, t.status, t.user_id
+  const tickets = await client.query<KnownTicket>(
+    `select c.no, t.line_no::float8 as "lineNo", t.reservation_id as reservation, t.user_id as "user", t.status
      from waiting_tickets t join campaigns c using (campaign_id)
      where c.no = any($2::int[]) and (t.reservation_id = any($1::uuid[]) or t.user_id = any($5::text[]))
        or (c.no, t.line_no) in (select * from unnest($3::int[], $4::bigint[]))`,
     [ids, nos, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo), answers.map(({ user }) => user)],
   );
-  const campaigns = await client.query<{ no: number; last: string; closed: boolean }>(
+  const campaigns = await client.query<{ no: number; lastLineNo: number; closed: boolean }>(
     `select c.no, c.status = 'closed' as closed,
-       coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0) as last
+       coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0)::float8 as "lastLineNo"
      from campaigns c where c.no = any($1::int[])`,
     [nos],
   );
-  const heldUntil = new Map<string, number>();
-  const facts = await recovered.factsAbout(client, [...ids, ...reservations.rows.map(({ id }) => id)]);
+  const known = new KnownRows();
+  for (const { id, ...row } of reservations.rows) known.reservations.set(id, row);
+  known.tickets.push(...tickets.rows);
+  for (const { no, ...campaign } of campaigns.rows) known.campaigns.set(no, campaign);
+  const facts = await recovered.factsAbout(client, [...ids, ...known.reservations.keys()]);
   addHolds(
-    heldUntil,
+    known.heldUntil,
     facts.flatMap((raw) => decodedOrNull(raw) ?? []),
   );
-  return {
-    reservations: new Map(reservations.rows.map(({ id, ...row }) => [id, row])),
-    tickets: new Map(
-      tickets.rows.map(({ no, line_no, reservation, status }) => [`${no}/${line_no}`, { reservation, status }]),
-    ),
-    ticketReservations: new Set(tickets.rows.map(({ reservation }) => reservation)),
-    ticketUsers: new Set(tickets.rows.map(({ no, user_id }) => `${no}/${user_id}`)),
-    campaigns: new Map(campaigns.rows.map(({ no, last, closed }) => [no, { lastLineNo: Number(last), closed }])),
-    heldUntil,
-    repeatedRestocks: await repeatedRestocks(client, entries, recovered),
-  };
+  for (const id of await repeatedRestocks(client, entries, recovered)) known.repeatedRestocks.add(id);
+  return known;
 }
 
 /** Redis had lost the key of a restock, so a repetition with this key was counted before the entry was saved. */
@@ -168,17 +195,17 @@ async function repeatedRestocks(
   client: Queryable,
   entries: readonly Recovered[],
   recovered: Pick<RecoveredEntries, 'recordsOf'>,
-): Promise<Set<string>> {
+): Promise<string[]> {
   const ids = entries.flatMap(({ kind, journalId }) => (kind === 'restocked' ? [journalId] : []));
   const records = (await recovered.recordsOf(client, ids)).flatMap((raw) => {
     const entry = decodedOrNull(raw);
     return entry?.kind === 'answered' ? [entry] : [];
   });
-  if (records.length === 0) return new Set();
+  if (records.length === 0) return [];
   const { rows } = await client.query<{ answer: string }>(
     `select n.answer from unnest($1::int[], $2::text[], $3::text[]) as n(no, key, answer) join campaigns c on c.no = n.no
        join remembered_answers m on m.campaign_id = c.campaign_id and m.idempotency_key = ${answerOwner('n.answer')} || '|' || n.key`,
     [records.map(({ no }) => no), records.map(({ key }) => key), records.map(({ answer }) => answer)],
   );
-  return new Set(rows.map(({ answer }) => answer.slice(answer.lastIndexOf('|') + 1)));
+  return rows.map(({ answer }) => answer.slice(answer.lastIndexOf('|') + 1));
 }
