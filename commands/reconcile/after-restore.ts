@@ -9,12 +9,11 @@ import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { connectDatabase, reasonOf, type Terminal } from '../command.js';
 import type { CommandShards } from '../command-shards.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
-import { findDivided } from './find-divided.js';
 import type { Findings } from './findings.js';
+import { learnDivided } from './found-campaigns.js';
 import { isLost } from './need.js';
 import { OutOfService, RedisBehind } from './refusals.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
@@ -53,7 +52,7 @@ export async function repairAfterRestore(
     shards = places.shards;
     for (const line of places.lines) terminal.print(line);
     if (places.hasLostNumber && options.dryRun) return reportLostNumber(terminal);
-    return await new Repair(database, shards, await numbersOf(shards), options, terminal).all(places);
+    return await new Repair(database, places, options, terminal).all();
   } finally {
     shards?.close();
     await database.close();
@@ -67,31 +66,25 @@ function reportLostNumber({ print }: Terminal): number {
   return 1;
 }
 
-/** The numbers of the campaigns that Redis has. */
-async function numbersOf(all: CommandShards): Promise<ReadonlySet<number>> {
-  const numbers = new Set<number>();
-  for (let index = 0; index < all.map.count; index += 1) {
-    const copy = new SaleCopy((await all.open(index)).redis);
-    for (const [no] of await copy.directory()) numbers.add(no);
-  }
-  return numbers;
-}
-
 class Repair {
+  readonly shards: CommandShards;
+
   constructor(
     readonly database: Database,
-    readonly shards: CommandShards,
-    readonly numbers: ReadonlySet<number>,
+    readonly places: RestoredPlaces,
     readonly options: Options,
     readonly terminal: Terminal,
-  ) {}
+  ) {
+    this.shards = places.shards;
+  }
 
   /** First the number of shards and the places of campaigns, then what is in them. @returns the exit code */
-  async all(places: RestoredPlaces): Promise<number> {
+  async all(): Promise<number> {
+    const { places } = this;
     const { dryRun } = this.options;
     const stream = new EventStream(new ScriptRunner((await this.shards.open(0)).redis, LUA), 0);
     // Units move between the buckets of a campaign, so their shards are repaired in one transaction.
-    const together = await findDivided(this.shards);
+    const together = learnDivided(this.shards.map, places.found);
     const { isBehind } = places;
     const { count } = this.shards.map;
     const alone = Array.from({ length: count }, (_, index) => index).filter((index) => !together.includes(index));
@@ -119,7 +112,7 @@ class Repair {
       if (this.shards.map.count === 1) throw error;
       const name = group.length === 1 ? `shard ${group[0]}` : `shards ${group.join(', ')}`;
       this.terminal.warn(`${name}: ${this.terminal.failed}: ${reasonOf(error)}`);
-      const isWritten = group.length === 1 && (await this.#provesNothing(group[0] as number, error));
+      const isWritten = group.length === 1 && this.#provesNothing(group[0] as number, error);
       return { code: 2, isWritten, hasCreated: false };
     }
   }
@@ -128,19 +121,20 @@ class Repair {
    * Whether a shard that was not repaired has nothing that Postgres lacks: it is empty, or has less than Postgres. Its
    * worker fills it.
    */
-  async #provesNothing(index: number, error: unknown): Promise<boolean> {
+  #provesNothing(index: number, error: unknown): boolean {
     if (error instanceof RedisBehind) return true;
     if (!(error instanceof OutOfService)) return false;
-    return (await new SaleCopy((await this.shards.open(index)).redis).directory()).length === 0;
+    return this.places.found.every(({ shard }) => shard !== index);
   }
 
   async #shards(group: readonly number[], stream: EventStream): Promise<Outcome> {
     const { dryRun } = this.options;
-    const { shards, database, numbers, terminal } = this;
+    const { shards, database, terminal } = this;
     terminal.failed = this.options.untilWritten ?? NOTHING_WRITTEN;
     const parts = [];
     for (const index of group) parts.push({ ...(await shards.open(index)), stream, database });
     const bucketsOf = (product: ProductId) => shards.map.bucketsOf(product);
+    const numbers = new Set(this.places.found.map(({ no }) => no));
     const onWriting = () => {
       terminal.failed = 'a part was written; repeat the command';
     };

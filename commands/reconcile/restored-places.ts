@@ -7,9 +7,9 @@ import { readEpoch } from '../../shared/redis/epoch.js';
 import { decodeInstallation, type Installation } from '../../shared/redis/installation.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { RedisTarget } from '../../shared/redis/redis-target.js';
-import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { ShardMap } from '../../shared/shards/shard-map.js';
 import { CommandShards } from '../command-shards.js';
+import { type FoundCampaign, findCampaigns } from './found-campaigns.js';
 
 /** Two shards have the same campaign, so Redis does not prove where it is. */
 export class TwoPlaces extends Error {
@@ -31,6 +31,8 @@ export class RestoredPlaces {
     readonly before: Sharding,
     /** The latest that a shard of Redis has. */
     readonly kept: Installation,
+    /** What all shards have, if there are several. */
+    readonly found: readonly FoundCampaign[],
     /** Campaign → the shard that has it, or its first bucket. */
     readonly homes: ReadonlyMap<ProductId, number>,
   ) {}
@@ -48,9 +50,10 @@ export class RestoredPlaces {
     map.sees(kept.version);
     const shards = new CommandShards(engines.target, engines.database, map, engines.limits);
     try {
-      const homes = map.count > 1 ? await homesIn(shards) : new Map<ProductId, number>();
+      const found = map.count > 1 ? await findCampaigns(shards) : [];
+      const homes = homesOf(found);
       for (const [product, shard] of homes) map.learn(product, shard);
-      return new RestoredPlaces(shards, engines.database, before, kept, homes);
+      return new RestoredPlaces(shards, engines.database, before, kept, found, homes);
     } catch (error) {
       shards.close();
       throw error;
@@ -156,19 +159,13 @@ async function latest({ target, database, limits }: Engines, { shards }: Shardin
 }
 
 /** In which shard each campaign is. A shard that is being filled proves nothing. */
-async function homesIn(shards: CommandShards): Promise<Map<ProductId, number>> {
+function homesOf(found: readonly FoundCampaign[]): Map<ProductId, number> {
   const homes = new Map<ProductId, number>();
-  for (let index = 0; index < shards.map.count; index += 1) {
-    const { redis } = await shards.open(index);
-    if ((await readEpoch(redis)) === null) continue;
-    const copy = new SaleCopy(redis);
-    for (const [, product] of await copy.directory()) {
-      const campaign = await copy.campaign(product);
-      if (!campaign || (campaign.part && campaign.part.bucket > 0)) continue;
-      const other = homes.get(product);
-      if (other !== undefined) throw new TwoPlaces(`${product} is in shard ${other} and in shard ${index}`);
-      homes.set(product, index);
-    }
+  for (const { shard, isInService, product, copy } of found) {
+    if (!isInService || !copy || (copy.part && copy.part.bucket > 0)) continue;
+    const other = homes.get(product);
+    if (other !== undefined) throw new TwoPlaces(`${product} is in shard ${other} and in shard ${shard}`);
+    homes.set(product, shard);
   }
   return homes;
 }
