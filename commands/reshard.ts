@@ -85,7 +85,7 @@ class Resharding {
   #oldShard({ index, filler }: WorkerShard): OldShard {
     const fill = new RedisFill(filler.scripts);
     return {
-      retire: async () => (await (this.outages[index] as PlannedOutages).retire()).generation,
+      retire: () => (this.outages[index] as PlannedOutages).retire(),
       keep: (installation) => keepInstallation(filler.scripts, installation),
       clear: async () => {
         const token = `${this.core.name}-left`;

@@ -3,16 +3,13 @@ import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
 import { nextGeneration } from './begin-history.js';
-import { diagnose } from './diagnosis.js';
+import { diagnose, type Look } from './diagnosis.js';
 import { lookAt } from './look.js';
 import type { RecoveryDeps } from './recovery.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { tokenOf } from './redis-fill.js';
 import { restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
-
-/** A shard that is out of service for good. */
-export type Retired = { token: string; generation: number | null };
 
 /** The steps of a move that concern other shards, and all processes (`PlannedOutages.giveAway`). */
 export type MoveSteps = {
@@ -39,14 +36,9 @@ export class PlannedOutages {
    * @throws EngineUnavailable when the campaign is in another shard, the shard is not in service, or another worker
    *   recovers it
    */
-  async refill({ productId }: StoredCampaign, reason: string): Promise<void> {
+  refill({ productId }: StoredCampaign, reason: string): Promise<void> {
     const { deps } = this;
-    const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await lookAt(deps);
-      const { epoch } = look;
-      if (epoch === null || diagnose(look).kind !== 'in_service') {
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
-      }
+    return this.#inService(async ({ epoch }, assertHeld) => {
       await deps.places.refresh();
       const campaign = await deps.campaigns.find(productId);
       if (!campaign || !deps.places.isIn(campaign) || deps.places.isSetBack())
@@ -57,7 +49,6 @@ export class PlannedOutages {
       await restoreCampaigns(deps, [campaign], token, assertHeld);
       await deps.fill.end(token, epoch);
     });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }
 
   /**
@@ -69,13 +60,10 @@ export class PlannedOutages {
    * @throws EngineUnavailable when the shard is not in service, or another worker recovers it
    * @throws LockLost when another worker has recovered the shard meanwhile; nothing has moved
    */
-  async giveAway({ no, productId }: StoredCampaign, { record, arrive, learned }: MoveSteps): Promise<void> {
+  giveAway({ no, productId }: StoredCampaign, { record, arrive, learned }: MoveSteps): Promise<void> {
     const { deps } = this;
-    const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await lookAt(deps);
+    return this.#inService(async (look, assertHeld) => {
       const { epoch, server } = look;
-      if (epoch === null || diagnose(look).kind !== 'in_service')
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
       const generation = await nextGeneration(look, deps.nowMs, deps.histories.shard);
       const token = tokenOf(deps.processId, generation);
       const lastId = await this.#takeOutOfService(token);
@@ -104,7 +92,6 @@ export class PlannedOutages {
       await deps.histories.open(generation);
       await deps.watch.beat();
     });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }
 
   /**
@@ -134,21 +121,34 @@ export class PlannedOutages {
 
   /**
    * Takes the shard out of service for good, and persists its journal. Repeating it is harmless.
-   * @returns the token with which the caller may write to this shard, and its last generation (null = none)
+   * @returns its last generation (null = none)
    * @throws EngineUnavailable when Postgres lacks entries, or another worker recovers the shard
    */
-  async retire(): Promise<Retired> {
-    let retired: Retired = { token: '', generation: null };
-    const done = await this.#lock.hold(async () => {
-      const look = await lookAt(this.deps);
-      if (look.epoch !== null && diagnose(look).kind !== 'in_service')
-        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
-      const generation = look.postgres.latest?.generation ?? null;
-      retired = { token: tokenOf(this.deps.processId, generation ?? 0), generation };
-      await this.#takeOutOfService(retired.token);
+  async retire(): Promise<number | null> {
+    let generation: number | null = null;
+    await this.#alone(async ({ postgres }) => {
+      generation = postgres.latest?.generation ?? null;
+      await this.#takeOutOfService(tokenOf(this.deps.processId, generation ?? 0));
     });
-    if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
-    return retired;
+    return generation;
+  }
+
+  /** @throws EngineUnavailable when another worker recovers the shard, or when it is in service and not verified */
+  async #alone(work: (look: Look, assertHeld: () => void) => Promise<void>): Promise<void> {
+    const isAlone = await this.#lock.hold(async (assertHeld) => {
+      const look = await lookAt(this.deps);
+      if (look.epoch !== null && diagnose(look).kind !== 'in_service') throw notInService();
+      await work(look, assertHeld);
+    });
+    if (!isAlone) throw new EngineUnavailable('redis', 'another worker is recovering it');
+  }
+
+  /** Does the same, and throws it when the shard is out of service. */
+  #inService(work: (look: Look & { epoch: Epoch }, assertHeld: () => void) => Promise<void>): Promise<void> {
+    return this.#alone(async ({ epoch, ...look }, assertHeld) => {
+      if (epoch === null) throw notInService();
+      await work({ ...look, epoch }, assertHeld);
+    });
   }
 
   /** @returns the last entry of the journal, which Postgres has */
@@ -161,3 +161,5 @@ export class PlannedOutages {
     return lastId;
   }
 }
+
+const notInService = () => new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
