@@ -9,8 +9,7 @@ import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { recountMinutes } from '../../shared/postgres/sale-minutes.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
-import { emptyProjection, type NewTicket } from '../../shared/projection/projection.js';
-import { writeProjection } from '../../shared/projection/write-projection.js';
+import type { NewTicket } from '../../shared/projection/projection.js';
 import type { Beginnings } from '../../shared/redis/continuity.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
@@ -257,12 +256,11 @@ export class ShardRepair {
   }
 
   /** One transaction: plans the changes of a page, and writes them. */
-  async #page(part: Part, plan: (client: Queryable) => Promise<Page | null>): Promise<void> {
+  async #page(part: Part, plan: (client: Queryable) => Promise<Page>): Promise<void> {
     await this.deps.database.transaction(async (client) => {
       await this.lock(client);
       const page = await plan(client);
-      if (!page || this.dryRun) return;
-      if (Object.values(page).every(({ length }) => length === 0)) return;
+      if (this.dryRun || Object.values(page).every(({ length }) => length === 0)) return;
       await this.#writer.write(client, part.copy, page, this.nowMs);
       this.#changed.add(part.copy.no);
     });
@@ -287,13 +285,12 @@ export class ShardRepair {
   async #beginReservations(client: Queryable, part: Part, ids: readonly string[]): Promise<Page> {
     const page = emptyPage();
     const places: PlannedPlace[] = [];
-    const { no } = part.copy;
     for (const compared of await this.#compared(client, part, ids)) {
       const { id, record, row, step, latest, payments, hasMark, first } = compared;
       const place = latest && placeOfReservation(id, latest, record !== null, first);
       if (place) places.push(place);
       if (!record || (!row && step === 'nothing')) continue;
-      page.payments.push(...payments.map((payment) => ({ no, reservation: id, payment, atMs: this.nowMs })));
+      page.payments.push(...payments.map((payment) => ({ reservation: id, payment })));
       if (step !== 'insert' && step !== 'advance') continue;
       page.changes.push({ id, record, row, hasMark });
       count(part.counts, record, row);
@@ -311,7 +308,7 @@ export class ShardRepair {
     { copy: { no, product }, counts }: Part,
     row: StoredCampaign,
     users: readonly string[],
-  ): Promise<null> {
+  ): Promise<Page> {
     const tickets = await new RestoredRows(client).waitingTickets(row.id, users);
     const reservations = tickets.map(({ reservation }) => reservation);
     const read = await this.#copy.records({ product, reservations, users });
@@ -323,11 +320,7 @@ export class ShardRepair {
       return status ? [{ no, lineNo, status, endedMs: this.nowMs }] : [];
     });
     counts.places.ended += ended.length;
-    if (this.dryRun || ended.length === 0) return null;
-    await this.deps.cursor.lockWrites(client);
-    await writeProjection(client, { ...emptyProjection(), ticketChanges: ended });
-    this.#changed.add(no);
-    return null;
+    return { ...emptyPage(), ended };
   }
 
   async #beginPlaces(client: Queryable, part: Part, users: readonly string[]): Promise<Page> {

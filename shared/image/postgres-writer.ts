@@ -7,7 +7,7 @@ import { reservationsById } from '../postgres/snapshot.js';
 import { eventsOf } from '../projection/events-of-entries.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { insertEvents } from '../projection/new-events.js';
-import { type FurtherPayment, type NewTicket, projectEntries } from '../projection/projection.js';
+import { type NewTicket, projectEntries, type TicketChange } from '../projection/projection.js';
 import { writeProjection } from '../projection/write-projection.js';
 import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { ReservationRecord } from '../sale/reservation-record.js';
@@ -28,15 +28,19 @@ export type Compared = Omit<Change, 'record'> & { record: ReservationRecord | nu
   first: FirstChange;
 };
 
-/** What some reservations and places need in Postgres. `erased`: with the pseudonyms of their users. */
+/**
+ * What some reservations and places need in Postgres. `ended`: places that have ended. `erased`: with the pseudonyms of
+ * their users.
+ */
 export type Page = {
   changes: Change[];
-  payments: FurtherPayment[];
+  payments: { reservation: string; payment: string }[];
   tickets: NewTicket[];
+  ended: TicketChange[];
   erased: { id: string; pseudonym: string }[];
 };
 
-export const emptyPage = (): Page => ({ changes: [], payments: [], tickets: [], erased: [] });
+export const emptyPage = (): Page => ({ changes: [], payments: [], tickets: [], ended: [], erased: [] });
 
 /** Writes to Postgres what Redis has at a position, in transactions of the caller that hold the lock on the cursor. */
 export class PostgresWriter {
@@ -76,7 +80,7 @@ export class PostgresWriter {
    * @param nowMs the time of what has no other
    */
   async write(client: Queryable, campaign: CampaignCopy, page: Page, nowMs: number): Promise<void> {
-    const { changes, payments, tickets, erased } = page;
+    const { changes, payments, tickets, ended, erased } = page;
     const named: Named[] = [
       ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
       ...tickets.map(({ reservation, user, order }) => ({ reservation, user, order: order || orderIdOf(reservation) })),
@@ -87,7 +91,12 @@ export class PostgresWriter {
     const details = new RestoredDetails(client);
     if (erased.length > 0) await details.eraseUsers(erased);
     const entries = changes.flatMap((change) => entriesBetween(campaign, change, nowMs));
-    await writeProjection(client, { ...projectEntries(entries), newTickets: tickets, furtherPayments: payments });
+    await writeProjection(client, {
+      ...projectEntries(entries),
+      newTickets: tickets,
+      ticketChanges: ended,
+      furtherPayments: payments.map((payment) => ({ ...payment, no: campaign.no, atMs: nowMs })),
+    });
     await insertEvents(client, eventsOf(entries));
     await details.fillStacking(claims);
   }

@@ -80,13 +80,9 @@ async function writeOne(
       });
       if (!found?.record || found.step === 'nothing' || found.step === 'left_alone') return false;
       const { record, row, hasMark } = found;
-      const payments = found.payments.map((payment) => ({ no: campaign.no, reservation: id, payment, atMs: nowMs() }));
-      await writer.write(
-        client,
-        campaign,
-        { ...emptyPage(), changes: [{ id, record, row, hasMark }], payments },
-        nowMs(),
-      );
+      const payments = found.payments.map((payment) => ({ reservation: id, payment }));
+      const page = { ...emptyPage(), changes: [{ id, record, row, hasMark }], payments };
+      await writer.write(client, campaign, page, nowMs());
       return true;
     });
   } catch (error) {
