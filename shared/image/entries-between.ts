@@ -1,7 +1,14 @@
-import type { JournalEntry } from '../contracts/journal.js';
+import type { EntryOf, JournalEntry } from '../contracts/journal.js';
 import { ACTORS } from '../domain/actors.js';
 import { madeAtMs, type ReservationId } from '../domain/ids.js';
-import { type RecordState, type ReservationRecord, takesUnits, unreduced } from '../sale/reservation-record.js';
+import {
+  isPaid,
+  isRefunded,
+  type RecordState,
+  type ReservationRecord,
+  takesUnits,
+  unreduced,
+} from '../sale/reservation-record.js';
 import type { CampaignCopy } from '../sale/sale-copy.js';
 import { factOf } from './facts.js';
 import { reservedEntry } from './reserved-entry.js';
@@ -59,38 +66,60 @@ export function entriesBetween(
   { id, record, row, hasMark }: Change,
   nowMs: number,
 ): JournalEntry[] {
-  const { state, dueMs, slot } = record;
+  const { state, dueMs } = record;
   const base = { journalId: '', no: campaign.no, reservation: id, trace: '' };
-  const by = ACTORS.reconcile;
   const entries: JournalEntry[] = [];
-  const paidAtOnce = dueMs === 0;
   if (!row) {
-    const isPromoted = record.lineNo > 0 && !paidAtOnce;
+    const isPromoted = record.lineNo > 0 && dueMs > 0;
     const atMs = isPromoted ? dueMs - campaign.terms.holdSeconds * 1000 : madeAtMs(id as ReservationId);
     entries.push(reservedEntry(record, { ...base, atMs }, { terms: campaign.version }));
   }
-  const at = { ...base, atMs: nowMs, by };
   // A new row begins with the deadline of the record.
   const isNewExtended = row === null && state === 'reserved' && hasMark;
-  if (isNewExtended || isExtended(record, row)) entries.push({ ...at, kind: 'extended', dueMs });
-  const reductions = row === null || record.qty < row.qty ? reductionsOf(record, row) : [];
-  const ofReductions = (wasReleased: boolean): JournalEntry[] =>
-    reductions.flatMap((part) => ((part.ending === 'released') === wasReleased ? [{ ...at, ...part }] : []));
-  entries.push(...ofReductions(true));
-  const had: RecordState | null = row?.state ?? (paidAtOnce ? 'redeemed' : 'reserved');
-  if (had === state) return [...entries, ...ofReductions(false)];
-  const wasPaid = had === 'redeemed' || had === 'reacquired';
-  const isPaid = state === 'redeemed' || state === 'reacquired' || state === 'refunded' || state === 'burned';
-  if (isPaid && !wasPaid) {
-    entries.push({ ...at, kind: 'redeemed', slot, reacquired: state === 'reacquired', payment: '' });
-  }
-  entries.push(...ofReductions(false));
-  if (state === 'released' || state === 'expired' || state === 'voided') {
-    entries.push({ ...at, kind: state, reason: 'reconciled' });
-  }
-  if (state === 'refunded' || state === 'burned') {
-    entries.push({ ...at, kind: 'refunded', burned: state === 'burned' });
-  }
+  const reasons = { reason: 'reconciled', endReason: 'reconciled' };
+  const about = { ...base, ...reasons, atMs: nowMs, paidMs: nowMs, by: ACTORS.reconcile, payments: [] };
+  entries.push(...changesBetween(record, row, { ...about, isExtended: isNewExtended || isExtended(record, row) }));
+  return entries;
+}
+
+/** What a record does not say of its changes. `reason`: of units that were given back. `endReason`: of an end. */
+export type AboutChanges = Omit<EntryOf<'released' | 'expired' | 'voided'>, 'kind'> & {
+  endReason: string;
+  paidMs: number;
+  /** References of its payments, the oldest first, that are written with the entries. */
+  payments: readonly string[];
+  isExtended: boolean;
+};
+
+/**
+ * Makes the entries that lead from a row to a later record; none for a row that has ended otherwise, or is later.
+ * @param row null = as the reservation was made from the record
+ */
+export function changesBetween(
+  record: Pick<ReservationRecord, 'state' | 'qty' | 'slot' | 'dueMs' | 'reduced'>,
+  row: Pick<ReservationRecord, 'state' | 'qty' | 'reduced'> | null,
+  { reason, endReason, paidMs, payments, isExtended: isNowExtended, ...about }: AboutChanges,
+): JournalEntry[] {
+  const { state, dueMs, slot } = record;
+  const had = row?.state ?? (dueMs === 0 ? 'redeemed' : 'reserved');
+  const isPaidNow = isPaid(state) && (had === 'reserved' || had === 'released' || had === 'expired');
+  const isRedeemed = isPaidNow || had === 'redeemed' || had === 'reacquired';
+  const mayGiveBack = (row === null || record.qty < row.qty) && (isRedeemed || had === 'reserved' || had === state);
+  const given = mayGiveBack ? reductionsOf(record, row).map((part) => ({ ...about, ...part, reason })) : [];
+  const entries: JournalEntry[] = isNowExtended ? [{ ...about, kind: 'extended', dueMs }] : [];
+  // Only unpaid units are released, so the payment is for the others.
+  entries.push(...given.filter(({ ending }) => ending === 'released'));
+  const [first = '', ...further] = payments;
+  const reacquired = had !== 'reserved' || state === 'reacquired';
+  if (isPaidNow) entries.push({ ...about, atMs: paidMs, kind: 'redeemed', slot, reacquired, payment: first });
+  // Writing a payment that Postgres has changes nothing.
+  else if (isRedeemed && first !== '') entries.push({ ...about, kind: 'paid_again', payment: first, first: '' });
+  if (isRedeemed) for (const payment of further) entries.push({ ...about, kind: 'paid_again', payment, first });
+  entries.push(...given.filter(({ ending }) => ending !== 'released'));
+  if (had === state) return entries;
+  if (isRedeemed && isRefunded(state)) entries.push({ ...about, kind: 'refunded', burned: state === 'burned' });
+  if (state === 'voided' || (had === 'reserved' && (state === 'released' || state === 'expired')))
+    entries.push({ ...about, kind: state, reason: endReason });
   return entries;
 }
 
@@ -98,7 +127,7 @@ export function entriesBetween(
  * What entries give back that the row lacks, one for each way: the record has no more than the sums. Released units
  * come first, because only unpaid units are released. Nothing shows whether refunded or burned ones came first.
  */
-export function reductionsOf(
+function reductionsOf(
   record: Pick<ReservationRecord, 'qty' | 'reduced'>,
   row: Pick<ReservationRecord, 'reduced'> | null,
 ) {
@@ -115,7 +144,7 @@ export function reductionsOf(
   return parts.flatMap(({ units, ...sumsUntilNow }) => {
     if (units <= 0) return [];
     const qty = before - units;
-    const entry = { kind: 'reduced', before, qty, ...sumsUntilNow, reason: 'reconciled' } as const;
+    const entry = { kind: 'reduced', before, qty, ...sumsUntilNow } as const;
     before = qty;
     return [entry];
   });

@@ -59,6 +59,15 @@ export function takesUnits(state: RecordState): boolean {
   return state === 'reserved' || state === 'redeemed' || state === 'reacquired' || state === 'burned';
 }
 
+export function isRefunded(state: RecordState): boolean {
+  return state === 'refunded' || state === 'burned';
+}
+
+/** Returns whether a reservation in this state was paid, or had nothing to pay. */
+export function isPaid(state: RecordState): boolean {
+  return state === 'redeemed' || state === 'reacquired' || isRefunded(state);
+}
+
 /** Packs a reservation, as scripts do. */
 export function encodeReservation({ dueMs, lineNo, orderId, reduced, ...record }: ReservationRecord): string {
   const given = reduced ? `${reduced.released},${reduced.refunded},${reduced.burned}` : '';

@@ -1,10 +1,10 @@
 import type { EntryOf, JournalEntry } from '../../shared/contracts/journal.js';
 import { ACTORS } from '../../shared/domain/actors.js';
-import { reductionsOf } from '../../shared/image/entries-between.js';
+import { changesBetween } from '../../shared/image/entries-between.js';
 import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
-import type { RecordState } from '../../shared/sale/reservation-record.js';
+import { isPaid, isRefunded } from '../../shared/sale/reservation-record.js';
 import type { KnownReservation } from './known-rows.js';
 
 export type OfReservation = Acknowledged & { of: Extract<Acknowledged['of'], { kind: 'reservation' }> };
@@ -41,9 +41,6 @@ export function contradictionOf(row: KnownReservation, { atMs, of }: OfReservati
     : null;
 }
 
-const isRefunded = (state: RecordState) => state === 'refunded' || state === 'burned';
-const isPaid = (state: RecordState) => state === 'redeemed' || state === 'reacquired' || isRefunded(state);
-
 /** Returns the entry of an acknowledged reservation that Postgres lacks, as it was before it was paid or ended. */
 export function reservedFrom(fact: OfReservation): EntryOf<'reserved'> {
   const { user, lineNo, stacking, key, answer, of } = fact;
@@ -66,41 +63,17 @@ export function queuedFrom(fact: OfPlace): EntryOf<'queued'> {
 /** Returns the entries that lead from a row to an acknowledged reservation; none if the row has ended otherwise. */
 export function entriesBetween(row: Row, fact: OfReservation): JournalEntry[] {
   const { journalId, no, atMs, reservation, of } = fact;
-  const { state, qty, dueMs, slot } = of.record;
-  const about = { journalId, no, atMs, reservation, by: ACTORS.recovery, trace: '' };
-  const entries: JournalEntry[] = [];
-  let { status } = row;
-  if (state === 'voided') return isActive(row, atMs) ? [{ kind: 'voided', ...about, reason: VOIDED_IN_REDIS }] : [];
-  // A row that was made from a record has the extended deadline, and not yet that it was extended.
-  const isExtended = dueMs > row.dueMs || (of.isExtended && !row.extended);
-  if (status === 'reserved' && isExtended) entries.push({ kind: 'extended', ...about, dueMs });
-  let reductions = row.isNew || row.qty > qty ? reductionsOf(of.record, row.isNew ? null : row) : [];
-  const giveBack = (parts: typeof reductions): void =>
-    void entries.push(...parts.map((part) => ({ ...about, ...part, reason: '' })));
-  if (status === 'reserved') {
-    // Only unpaid units are released, so the payment is for the others.
-    giveBack(reductions.filter(({ ending }) => ending === 'released'));
-    reductions = reductions.filter(({ ending }) => ending !== 'released');
-  }
-  const isPaidNow = isPaid(state) && (status === 'reserved' || status === 'released' || status === 'expired');
-  const [first = '', ...further] = of.payments;
-  if (isPaidNow) {
-    const paidMs = state === 'reacquired' ? atMs : paidInTimeMs(fact);
-    const reacquired = status !== 'reserved' || state === 'reacquired';
-    entries.push({ kind: 'redeemed', ...about, atMs: paidMs, slot, reacquired, payment: first });
-    status = 'redeemed';
-  }
-  if (status === 'redeemed') {
-    // Writing a payment that Postgres has changes nothing.
-    if (!isPaidNow && first !== '') entries.push({ kind: 'paid_again', ...about, payment: first, first: '' });
-    entries.push(...further.map((payment) => ({ kind: 'paid_again', ...about, payment, first }) as const));
-  }
-  if (status === 'redeemed' || status === 'reserved') giveBack(reductions);
-  if (status === 'redeemed' && isRefunded(state))
-    entries.push({ kind: 'refunded', ...about, burned: state === 'burned' });
-  if (status === 'reserved' && (state === 'released' || state === 'expired'))
-    entries.push({ kind: state, ...about, reason: state === 'expired' ? 'deadline' : '' });
-  return entries;
+  const { state, dueMs } = of.record;
+  if (state === 'voided' && !isActive(row, atMs)) return [];
+  const had = row.burned ? 'burned' : row.status;
+  return changesBetween(of.record, row.isNew ? null : { ...row, state: had }, {
+    ...{ journalId, no, atMs, reservation, by: ACTORS.recovery, trace: '', reason: '' },
+    endReason: state === 'voided' ? VOIDED_IN_REDIS : state === 'expired' ? 'deadline' : '',
+    paidMs: state === 'reacquired' ? atMs : paidInTimeMs(fact),
+    payments: of.payments,
+    // A row that was made from a record has the extended deadline, and not yet that it was extended.
+    isExtended: row.status === 'reserved' && (dueMs > row.dueMs || (of.isExtended && !row.extended)),
+  });
 }
 
 /** A time before the deadline: that of the fact, if it is early enough. */

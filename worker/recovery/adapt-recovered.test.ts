@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RawEntry } from '../../shared/contracts/journal.js';
+import type { RedemptionStatus } from '../../shared/domain/reservation.js';
 import { encodeIdempotencyRecord, encodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import { unreduced } from '../../shared/sale/reservation-record.js';
 import { adaptEntries } from './adapt-recovered.js';
@@ -15,7 +16,7 @@ function nothingKnown(): KnownRows {
   return rows;
 }
 
-function known(status: string, changedMs: number, dueMs: number, qty = 1, reacquired = false): KnownRows {
+function known(status: RedemptionStatus, changedMs: number, dueMs: number, qty = 1, reacquired = false): KnownRows {
   const rows = nothingKnown();
   const row = { no: NO, status, qty, reacquired, changedMs, dueMs };
   rows.reservations.set(RESERVATION, { ...row, burned: false, reduced: unreduced, extended: false });
@@ -173,7 +174,7 @@ describe('adaptEntries', () => {
       { kind: 'redeemed', reacquired: false, slot: 1 },
       { kind: 'reduced', qty: 2 },
     ]);
-    for (const ended of ['released', 'expired']) {
+    for (const ended of ['released', 'expired'] as const) {
       const late = reduced('refunded', 2, 'reacquired|ann|2|2|9000|0|order-1||0,1,0');
       expect(adapt([late], known(ended, 5_000, 4_000, 3)).entries).toMatchObject([
         { kind: 'redeemed', reacquired: true, slot: 2 },
@@ -184,7 +185,7 @@ describe('adaptEntries', () => {
 
   it('rejects a refund of a row that has ended otherwise', () => {
     const refund = reduced('refunded', 2, 'redeemed|ann|2|1|9000|0|order-1||0,1,0');
-    for (const ended of ['refunded', 'voided']) {
+    for (const ended of ['refunded', 'voided'] as const) {
       const { kinds, reasons } = adapt([refund], known(ended, 8_500, 9_000, 3));
       expect({ kinds, reasons }).toEqual({ kinds: [], reasons: [expect.stringContaining(ended)] });
     }

@@ -1,4 +1,5 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import type { RedemptionStatus } from '../../shared/domain/reservation.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { answerOwner } from '../../shared/postgres/snapshot.js';
@@ -13,7 +14,7 @@ export type Recovered = JournalEntry | Acknowledged;
 /** Row of a reservation in Postgres. `changedMs`: when it last changed. `dueMs`: 0 = nothing to pay. */
 export type KnownReservation = {
   no: number;
-  status: string;
+  status: RedemptionStatus;
   burned: boolean;
   reacquired: boolean;
   qty: number;
