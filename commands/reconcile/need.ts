@@ -15,18 +15,19 @@ export const noCounts = (): Counts => ({
 
 const NO_LOSS = { units: 0, reservations: 0 };
 
-export const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
+const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
 
 /** The findings about a campaign whose reservations and places have not been compared. */
-export function findingsOf(copy: CampaignCopy, row: StoredCampaign | null, need: Need): CampaignFindings {
+export function findingsOf(copy: CampaignCopy, row: StoredCampaign | null, need = needOf(copy, row)): CampaignFindings {
+  const conflict = row && row.productId !== copy.product ? row.productId : null;
   return {
     ...need,
     product: copy.product,
     unknown: row === null,
     archived: copy.archived,
-    archivedLoss: NO_LOSS,
+    archivedLoss: conflict === null ? archivedLoss(copy, row) : NO_LOSS,
     ...noCounts(),
-    conflict: row && row.productId !== copy.product ? row.productId : null,
+    conflict,
   };
 }
 
@@ -50,7 +51,7 @@ export function findingsOfBucket(
 export const isLost = ({ units, reservations }: CampaignFindings['archivedLoss']): boolean => units + reservations > 0;
 
 /** @param row null = Postgres does not have the campaign, so it lacks all of its reservations */
-export function archivedLoss(copy: CampaignCopy, row: StoredCampaign | null): CampaignFindings['archivedLoss'] {
+function archivedLoss(copy: CampaignCopy, row: StoredCampaign | null): CampaignFindings['archivedLoss'] {
   if (!copy.archived) return NO_LOSS;
   const states = ['held', 'redeemed', 'burned'] as const;
   const units = states.reduce((sum, state) => sum + Math.abs(copy[state] - (row?.[state] ?? 0)), 0);

@@ -20,7 +20,7 @@ import { LOST } from '../../shared/sale/recall.js';
 import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import type { CampaignFindings } from './findings.js';
-import { archivedLoss, type Counts, count, findingsOf, findingsOfBucket, isLost, needOf, noCounts } from './need.js';
+import { type Counts, count, findingsOf, findingsOfBucket, isLost, needOf, noCounts } from './need.js';
 import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
 import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
@@ -151,9 +151,7 @@ export class ShardRepair {
     this.#parts = copies.map((copy) => {
       const row = campaigns.find(({ no }) => no === copy.no) ?? null;
       const bucket = buckets.find(({ no, bucket }) => no === copy.no && bucket === copy.part?.bucket) ?? null;
-      const found = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row, needOf(copy, row));
-      // A divided campaign is never archived.
-      const findings = copy.part || found.conflict ? found : { ...found, archivedLoss: archivedLoss(copy, row) };
+      const findings = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row);
       return { copy, row, findings, counts: before.get(copy.product) ?? noCounts() };
     });
   }

@@ -11,12 +11,13 @@ import { keys } from '../../shared/redis/keys.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
 import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
-import { DividedCampaigns } from './divided-campaigns.js';
+import { planDivisions, withTransfers, writeDivision } from './divided-campaigns.js';
 import { fillFromEvents, publishedIn } from './events.js';
 import type { Findings } from './findings.js';
+import type { DivisionPlan } from './plan-division.js';
 import { OutOfService, Superseded } from './refusals.js';
 import { type RepairDeps, ShardRepair } from './repair-shard.js';
-import { type CampaignRows, RestoredBuckets } from './restored-buckets.js';
+import { readRows } from './restored-buckets.js';
 import { RestoredRows } from './restored-rows.js';
 import { untilPersisted } from './until-persisted.js';
 
@@ -76,14 +77,14 @@ class Together {
     const { dryRun, onWriting } = options;
     await this.#raisePositions();
     await this.#locked(async (client) => {
-      const rows = await this.#rows(client);
+      const rows = await readRows(deps.database, client);
       for (const repair of repairs) repair.compare(await repair.campaigns(), rows);
     });
     if (!dryRun) onWriting?.();
     const renumbered = dryRun ? null : await this.#continueEvents();
     for (const repair of repairs) await repair.writeEnds();
-    const divided = await this.#writeHeads();
-    const { campaigns } = await this.#rows(deps.database);
+    const divisions = await this.#writeHeads();
+    const campaigns = await new CampaignsTable(deps.database).toRestore();
     for (const repair of repairs) {
       if (!dryRun) repair.adopt(campaigns);
       await repair.writeBeginnings();
@@ -95,7 +96,10 @@ class Together {
       backlog: found.size - found.passed,
       gap: found.hasGap,
       renumberedEvents: renumbered,
-      campaigns: [...divided.findingsOf(cursor.shard), ...findings.map((one) => divided.withTransfers(one))],
+      campaigns: [
+        ...divisions.flatMap(({ home, findings }) => (home.shard === cursor.shard ? [findings] : [])),
+        ...findings.map((one) => withTransfers(one, divisions)),
+      ],
     }));
   }
 
@@ -136,31 +140,31 @@ class Together {
   }
 
   /** Writes what belongs to campaigns as a whole, in one transaction. */
-  async #writeHeads(): Promise<DividedCampaigns> {
+  async #writeHeads(): Promise<DivisionPlan[]> {
     const { dryRun, bucketsOf = () => 1 } = this.options;
     let created: CampaignCopy[] = [];
-    const divided = await this.#locked(async (client, write) => {
+    const divisions = await this.#locked(async (client, write) => {
       const copies: CampaignCopy[][] = [];
       for (const repair of this.repairs) copies.push(await repair.campaigns());
-      const rows = await this.#rows(client);
+      const rows = await readRows(this.deps.database, client);
       const buckets = this.repairs.flatMap(({ deps: { cursor } }, i) =>
         (copies[i] ?? []).flatMap((copy) => (copy.part ? [{ copy, part: copy.part, shard: cursor.shard }] : [])),
       );
-      const divided = await DividedCampaigns.plan(client, rows, buckets, bucketsOf);
+      const planned = planDivisions(rows, buckets, bucketsOf);
       for (const [i, repair] of this.repairs.entries()) repair.compare(copies[i] ?? [], rows);
-      if (dryRun) return divided;
+      if (dryRun) return planned;
       await write();
       const known = new Set<number>(rows.campaigns.map(({ no }) => no));
       created = copies.flat().filter(({ no }) => !known.has(no));
       const issueCodes = await this.#announceCodes(client, created);
       for (const repair of this.repairs) await repair.writeHeads(client);
-      await divided.write(this.repairs[0]?.nowMs ?? 0);
+      for (const plan of planned) await writeDivision(client, plan, this.repairs[0]?.nowMs ?? 0);
       await issueCodes();
-      return divided;
+      return planned;
     });
     // Processes may have cached that these have no terms.
     for (const { product } of created) await this.deps.redis.publish(keys.termsNotifications, product);
-    return divided;
+    return divisions;
   }
 
   /**
@@ -203,10 +207,5 @@ class Together {
       for (const repair of this.repairs) await repair.lock(client);
       return work(client, () => cursor.lockWrites(client));
     });
-  }
-
-  async #rows(client: Queryable): Promise<CampaignRows> {
-    const campaigns = await new CampaignsTable(this.deps.database).toRestore(client);
-    return { campaigns, buckets: await new RestoredBuckets(client).all() };
   }
 }

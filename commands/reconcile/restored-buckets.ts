@@ -1,7 +1,7 @@
 import { Batch } from '../../shared/postgres/batch.js';
 import type { Transit } from '../../shared/postgres/campaign-buckets.js';
-import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { Queryable } from '../../shared/postgres/pool.js';
+import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
 /** A bucket of a divided campaign in Postgres. */
 export type BucketRow = {
@@ -13,8 +13,12 @@ export type BucketRow = {
   movedOut: number;
 };
 
-/** The rows of all campaigns and of their buckets, before the repair. */
-export type CampaignRows = { campaigns: readonly StoredCampaign[]; buckets: readonly BucketRow[] };
+/** The rows of all campaigns, of their buckets, and of the transfers that are on their way. */
+export type CampaignRows = {
+  campaigns: readonly StoredCampaign[];
+  buckets: readonly BucketRow[];
+  transit: readonly (Transit & { no: number })[];
+};
 
 /** A transfer that Postgres lacks, and whether it has arrived. */
 export type LostTransfer = Transit & { hasArrived: boolean };
@@ -24,60 +28,54 @@ const TRANSFERS = new Batch({
 });
 const ARRIVED = new Batch({ from: 'int', out: 'bigint' });
 
-/** Repairs the buckets of divided campaigns, and the transfers between them, in the caller's transaction. */
-export class RestoredBuckets {
-  constructor(readonly client: Queryable) {}
+export async function readRows(database: Database, client: Queryable): Promise<CampaignRows> {
+  const campaigns = await new CampaignsTable(database).toRestore(client);
+  const buckets = await client.query<BucketRow>(
+    `select c.no, b.bucket, b.total::float8 as total, coalesce((select max(out_no) from stock_transfers t
+         where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut"
+     from campaign_buckets b join campaigns c using (campaign_id) order by c.no, b.bucket`,
+  );
+  const transit = await client.query<Transit & { no: number }>(
+    `select c.no, t.from_bucket as "from", t.to_bucket as "to", t.out_no::float8 as out, t.units::float8 as units,
+       coalesce(t.codes, '{}') as codes
+     from stock_transfers t join campaigns c using (campaign_id) where t.moved_in_at is null order by t.out_no`,
+  );
+  return { campaigns, buckets: buckets.rows, transit: transit.rows };
+}
 
-  /** The buckets of all divided campaigns. */
-  async all(): Promise<BucketRow[]> {
-    const { rows } = await this.client.query<BucketRow>(
-      `select c.no, b.bucket, b.total::float8 as total, coalesce((select max(out_no) from stock_transfers t
-           where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut"
-       from campaign_buckets b join campaigns c using (campaign_id) order by c.no, b.bucket`,
-    );
-    return rows;
-  }
+/** Writes the units of each bucket of a campaign, also of those that Postgres lacks. */
+export async function setTotals(client: Queryable, no: number, totals: readonly (number | null)[]): Promise<void> {
+  await client.query(
+    `insert into campaign_buckets as b (campaign_id, bucket, total)
+     select c.campaign_id, n.position - 1, n.units
+     from campaigns c, unnest($2::bigint[]) with ordinality as n(units, position) where c.no = $1
+     on conflict (campaign_id, bucket) do update set total = excluded.total
+       where b.total is distinct from excluded.total`,
+    [no, totals],
+  );
+}
 
-  /** The transfers of all campaigns that are on their way. */
-  async inTransit(): Promise<(Transit & { no: number })[]> {
-    const { rows } = await this.client.query<Transit & { no: number }>(
-      `select c.no, t.from_bucket as "from", t.to_bucket as "to", t.out_no::float8 as out, t.units::float8 as units,
-         coalesce(t.codes, '{}') as codes
-       from stock_transfers t join campaigns c using (campaign_id) where t.moved_in_at is null order by t.out_no`,
-    );
-    return rows;
-  }
+/** Writes transfers that Postgres lacks. Their times are lost. */
+export async function insertTransfers(
+  client: Queryable,
+  no: number,
+  transfers: readonly LostTransfer[],
+): Promise<void> {
+  await client.query(
+    `insert into stock_transfers (campaign_id, from_bucket, out_no, to_bucket, units, moved_out_at, moved_in_at, codes)
+     select c.campaign_id, n."from", n.out, n."to", n.units, now(), case when n.hasArrived then now() end,
+       string_to_array(n.codes, ',')::int[]
+     from campaigns c, ${TRANSFERS.sql} where c.no = $${TRANSFERS.count + 1}`,
+    [...TRANSFERS.of(transfers.map((one) => ({ ...one, codes: one.codes.join(',') || null }))), no],
+  );
+}
 
-  /** Writes the units of each bucket, also of those that Postgres lacks. */
-  async setTotals(no: number, totals: readonly (number | null)[]): Promise<void> {
-    await this.client.query(
-      `insert into campaign_buckets as b (campaign_id, bucket, total)
-       select c.campaign_id, n.position - 1, n.units
-       from campaigns c, unnest($2::bigint[]) with ordinality as n(units, position) where c.no = $1
-       on conflict (campaign_id, bucket) do update set total = excluded.total
-         where b.total is distinct from excluded.total`,
-      [no, totals],
-    );
-  }
-
-  /** Writes transfers that Postgres lacks. Their times are lost. */
-  async insertTransfers(no: number, transfers: readonly LostTransfer[]): Promise<void> {
-    await this.client.query(
-      `insert into stock_transfers (campaign_id, from_bucket, out_no, to_bucket, units, moved_out_at, moved_in_at, codes)
-       select c.campaign_id, n."from", n.out, n."to", n.units, now(), case when n.hasArrived then now() end,
-         string_to_array(n.codes, ',')::int[]
-       from campaigns c, ${TRANSFERS.sql} where c.no = $${TRANSFERS.count + 1}`,
-      [...TRANSFERS.of(transfers.map((one) => ({ ...one, codes: one.codes.join(',') || null }))), no],
-    );
-  }
-
-  /** Ends transfers that Postgres has as on their way, and that have arrived. */
-  async endTransfers(no: number, transfers: readonly Transit[]): Promise<void> {
-    await this.client.query(
-      `update stock_transfers t set moved_in_at = now() from ${ARRIVED.sql}, campaigns c
-       where c.no = $${ARRIVED.count + 1} and t.campaign_id = c.campaign_id and t.from_bucket = n."from" and t.out_no = n.out
-         and t.moved_in_at is null`,
-      [...ARRIVED.of(transfers), no],
-    );
-  }
+/** Ends transfers that Postgres has as on their way, and that have arrived. */
+export async function endTransfers(client: Queryable, no: number, transfers: readonly Transit[]): Promise<void> {
+  await client.query(
+    `update stock_transfers t set moved_in_at = now() from ${ARRIVED.sql}, campaigns c
+     where c.no = $${ARRIVED.count + 1} and t.campaign_id = c.campaign_id and t.from_bucket = n."from" and t.out_no = n.out
+       and t.moved_in_at is null`,
+    [...ARRIVED.of(transfers), no],
+  );
 }
