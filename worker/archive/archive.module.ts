@@ -7,7 +7,6 @@ import { CampaignArchive } from '../../shared/sale/campaign-archive.js';
 import type { Core } from '../core.js';
 import { ArchiveClosed } from './archive-closed.js';
 import { IdempotencyKeys } from './idempotency-keys.js';
-import { IdempotencyRows } from './idempotency-rows.js';
 
 export type Archiving = {
   /** Removes the closed campaigns of a shard from Redis. */
@@ -17,6 +16,7 @@ export type Archiving = {
 };
 
 export function archiveModule({ config, database, shards }: Core): Archiving {
+  const idempotencyKeys = new IdempotencyKeys(database);
   const archives = shards.all.map(
     ({ index, sale, scripts, log }) =>
       new ArchiveClosed({
@@ -26,15 +26,14 @@ export function archiveModule({ config, database, shards }: Core): Archiving {
         sale: sale.reader,
         bucketIn: (product) => shards.map.bucketIn(product, index),
         archive: new CampaignArchive(scripts),
-        idempotencyKeys: new IdempotencyKeys(database),
+        idempotencyKeys,
         requests: new RequestNames(scripts.redis),
         log,
         limits: LIMITS,
       }),
   );
-  const rows = new IdempotencyRows(database);
   return {
     runOf: (shard) => (archives[shard] as ArchiveClosed).run(),
-    prune: () => rows.prune(config.idempotencyTtlMs, LIMITS.pruneBatch),
+    prune: () => idempotencyKeys.prune(config.idempotencyTtlMs, LIMITS.pruneBatch),
   };
 }

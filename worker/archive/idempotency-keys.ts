@@ -19,14 +19,11 @@ const WALKS: Record<Table, { id: string; type: string; first: string; columns: s
   remembered_answers: { id: 'idempotency_key', type: 'text', first: '', columns: ANSWER_COLUMNS },
 };
 
-/**
- * Walks the idempotency keys of a campaign: those of its reservations, of its tickets, and of idempotency records
- * without either.
- */
+/** The idempotency keys of campaigns: those of reservations, of tickets, and of idempotency records without either. */
 export class IdempotencyKeys {
   constructor(readonly database: Database) {}
 
-  /** @param after FIRST_KEY, or `upTo` of the page before: a table and its last row */
+  /** Walks the keys of a campaign. @param after FIRST_KEY, or `upTo` of the page before: a table and its last row */
   async page(campaignId: string, after: string, limit: number): Promise<{ keys: OwnedKey[]; upTo: string }> {
     const [name, ...rest] = after.split(' ');
     const table = TABLES.find((one) => one === name) ?? 'redemptions';
@@ -39,5 +36,15 @@ export class IdempotencyKeys {
     const next = TABLES[TABLES.indexOf(table) + 1];
     const upTo = rows.length === limit ? `${table} ${rows.at(-1)?.id}` : (next ?? ALL_KEYS);
     return { keys: rows.flatMap(({ user, key }) => (key === null ? [] : [{ user, key }])), upTo };
+  }
+
+  /** Deletes records without either that are older than the lifetime of a key, at most `limit` rows. */
+  async prune(olderThanMs: number, limit: number): Promise<void> {
+    await this.database.query(
+      `delete from remembered_answers where (campaign_id, idempotency_key) in (
+         select campaign_id, idempotency_key from remembered_answers where made_at < now() - make_interval(secs => $1)
+         order by made_at limit $2)`,
+      [olderThanMs / 1000, limit],
+    );
   }
 }
