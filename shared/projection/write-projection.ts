@@ -1,5 +1,6 @@
+import { ContractError } from '../errors/faults.js';
 import { Batch } from '../postgres/batch.js';
-import type { Queryable } from '../postgres/pool.js';
+import { isRefusal, type Queryable } from '../postgres/pool.js';
 import { markEndedPlaces } from '../postgres/push-subscriptions.js';
 import { answerOwner } from '../postgres/snapshot.js';
 import { insertRedemptions } from './new-redemptions.js';
@@ -22,6 +23,16 @@ export class UnknownCampaigns extends Error {
   constructor(readonly numbers: readonly number[]) {
     super(`no campaign has the number ${numbers.join(', ')}`);
   }
+}
+
+/** Whether Postgres does not take a batch because of one of its entries. */
+export function isRefusedBatch(error: unknown): error is Error {
+  return (
+    isRefusal(error) ||
+    error instanceof UnknownReservations ||
+    error instanceof UnknownCampaigns ||
+    error instanceof ContractError
+  );
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
-import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Tracing } from '../../shared/observability/tracing.js';
@@ -9,7 +8,7 @@ import { withCampaignTotals } from '../../shared/projection/campaign-totals.js';
 import { EventWriter, type WrittenEvents } from '../../shared/projection/event-writer.js';
 import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
 import { projectEntries } from '../../shared/projection/projection.js';
-import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
+import { isRefusedBatch, writeProjection } from '../../shared/projection/write-projection.js';
 import { type Beginnings, firstBreak } from '../../shared/redis/continuity.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
@@ -237,13 +236,4 @@ export class Persist {
 /** Whether a row names a campaign that Postgres does not have. */
 function isUnknownCampaign(error: unknown): boolean {
   return isRefusal(error) && constraintOf(error) === 'redemptions_campaign_id_fkey';
-}
-
-function isRefusedBatch(error: unknown): error is Error {
-  return (
-    isRefusal(error) ||
-    error instanceof UnknownReservations ||
-    error instanceof UnknownCampaigns ||
-    error instanceof ContractError
-  );
 }

@@ -1,6 +1,5 @@
 import type { RawEntry } from '../../shared/contracts/journal.js';
 import { ACTORS } from '../../shared/domain/actors.js';
-import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { History } from '../../shared/postgres/journal-histories.js';
@@ -13,7 +12,7 @@ import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
-import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
+import { isRefusedBatch, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
 import { type Adapted, adaptEntries } from './adapt-recovered.js';
@@ -96,7 +95,7 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
       return await writeChunk(deps, client, raws);
     });
   } catch (error) {
-    if (!isRefusedChunk(error)) throw error;
+    if (!isRefusedBatch(error)) throw error;
     return { kind: 'refused', refused: raws };
   }
 }
@@ -170,7 +169,7 @@ async function unlessRefused<Result>(client: Queryable, work: () => Promise<Resu
     await client.query('release savepoint part');
     return result;
   } catch (error) {
-    if (!isRefusedChunk(error)) throw error;
+    if (!isRefusedBatch(error)) throw error;
     await client.query('rollback to savepoint part');
     return error;
   }
@@ -221,13 +220,4 @@ async function reject(
 export function isContained(journalId: string, histories: readonly Beginning[]): boolean {
   const own = generationOf(journalId);
   return histories.every(({ generation, afterId }) => generation <= own || compareJournalIds(journalId, afterId) <= 0);
-}
-
-function isRefusedChunk(error: unknown): error is Error {
-  return (
-    isRefusal(error) ||
-    error instanceof UnknownReservations ||
-    error instanceof UnknownCampaigns ||
-    error instanceof ContractError
-  );
 }
