@@ -68,9 +68,9 @@ export class RecoveredEntries {
     return rows.map(({ id, fields }) => ({ journalId: id, fields }));
   }
 
-  async markApplied(client: Queryable, journalIds: readonly string[]): Promise<void> {
+  async markApplied(client: Queryable, entries: readonly Pick<RawEntry, 'journalId'>[]): Promise<void> {
     await client.query('update recovered_entries set applied_at = now() where journal_id = any($1::text[])', [
-      journalIds,
+      entries.map(({ journalId }) => journalId),
     ]);
   }
 

@@ -35,6 +35,20 @@ export function isRefusedBatch(error: unknown): error is Error {
   );
 }
 
+/** Does a part of a transaction. @returns what Postgres refused, of which nothing remains */
+export async function unlessRefused<Result>(client: Queryable, work: () => Promise<Result>): Promise<Result | Error> {
+  await client.query('savepoint part');
+  try {
+    const result = await work();
+    await client.query('release savepoint part');
+    return result;
+  } catch (error) {
+    if (!isRefusedBatch(error)) throw error;
+    await client.query('rollback to savepoint part');
+    return error;
+  }
+}
+
 /**
  * Writes a folded batch in the caller's transaction, with one statement for each table. Reservations that end are
  * written before those that begin, so that a unit which passed from one user to another within the batch never counts

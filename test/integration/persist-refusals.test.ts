@@ -406,5 +406,5 @@ test('a recovery expires no reservation about which a later fact says that it wa
     ),
   );
   expect([heldUntil.get(paid), heldUntil.get(other)]).toEqual([Number.POSITIVE_INFINITY, 0]);
-  await recovered.markApplied(store.database, [`9-9-${paid}`, `9-9-${other}`]);
+  await recovered.markApplied(store.database, [{ journalId: `9-9-${paid}` }, { journalId: `9-9-${other}` }]);
 });

@@ -7,6 +7,7 @@ import { voidedEvent } from '../../shared/projection/events-of-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
+import { unlessRefused } from '../../shared/projection/write-projection.js';
 import { Judged, type JudgedDeps, takesUnits } from './judged.js';
 
 /** Another row uses the user's allowance or order. The unit exists, and goes to the next user. */
@@ -64,18 +65,14 @@ export class RefusedEntries {
       constraint === CODE_CONSTRAINT ? 'code_used' : TAKEN_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
     const outcome = await sale.reservations.void(product, entry.reservation as ReservationId, unit, constraint);
     await cursor.lockWrites(client);
-    await client.query('savepoint voided');
-    try {
+    const written = await unlessRefused(client, async () => {
       if (entry.kind === 'reserved') await redemptions.void(client, entry, constraint);
       else await redemptions.voidExisting(client, entry.reservation, constraint);
       await insertEvents(client, [voidedEvent(entry.no, entry.reservation, constraint)]);
       // Redis journals what it voids.
       if (outcome.kind !== 'voided') await insertHistory(client, [voidedRow(entry, '', constraint)]);
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      await client.query('rollback to savepoint voided');
-      return false;
-    }
+    });
+    if (written instanceof Error) return false;
     metrics.voided.inc({ constraint });
     log.error(
       { campaign: product, reservation: entry.reservation, constraint, redis: outcome.kind },

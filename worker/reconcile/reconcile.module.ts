@@ -31,7 +31,6 @@ export function reconcileModule(
   });
   const common = {
     redemptions: new RedemptionsTable(database),
-    campaigns,
     database,
     metrics,
     log,

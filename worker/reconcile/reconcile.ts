@@ -17,7 +17,6 @@ const COMMAND = 'npm run reconcile -- --after-restore';
 
 export type ReconcileDeps = ImageDeps &
   WriteDeps & {
-    campaigns: CampaignsTable;
     metrics: Metrics;
     /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
     refill: (campaign: StoredCampaign, reason: string) => Promise<void>;

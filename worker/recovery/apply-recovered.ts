@@ -12,7 +12,7 @@ import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
-import { isRefusedBatch, writeProjection } from '../../shared/projection/write-projection.js';
+import { isRefusedBatch, unlessRefused, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
 import { type Adapted, adaptEntries } from './adapt-recovered.js';
@@ -81,16 +81,11 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
   try {
     return await deps.database.transaction(async (client) => {
       await deps.cursor.lock(client);
-      raws = await deps.recovered.pending(client, size);
-      if (raws.length === 0) return { kind: 'none' };
-      const contained = raws.filter(({ journalId }) => isContained(journalId, histories));
-      if (contained.length > 0) {
-        await deps.recovered.markApplied(
-          client,
-          contained.map(({ journalId }) => journalId),
-        );
-        return { kind: 'applied', campaigns: [], applied: 0, rejected: 0 };
-      }
+      const pending = await deps.recovered.pending(client, size);
+      if (pending.length === 0) return { kind: 'none' };
+      const contained = pending.filter(({ journalId }) => isContained(journalId, histories));
+      await deps.recovered.markApplied(client, contained);
+      raws = pending.filter((raw) => !contained.includes(raw));
       await deps.cursor.lockWrites(client);
       return await writeChunk(deps, client, raws);
     });
@@ -112,10 +107,7 @@ async function writeChunk(
   await writeProjection(client, projectEntries(entries));
   await insertEvents(client, eventsOf(entries));
   for (const { raw, reason } of adapted.rejected) await reject(deps, client, raw, reason);
-  await deps.recovered.markApplied(
-    client,
-    raws.map(({ journalId }) => journalId),
-  );
+  await deps.recovered.markApplied(client, raws);
   return {
     kind: 'applied',
     campaigns: decoded.map(({ no }) => no),
@@ -157,22 +149,8 @@ async function applyAlone(deps: ApplyRecoveredDeps, client: Queryable, raw: RawE
     isRefusal(written) &&
     (await unlessRefused(client, () => voidReservation(deps, client, entry, reason))) === true;
   if (!isVoided) await reject(deps, client, raw, reason);
-  await deps.recovered.markApplied(client, [raw.journalId]);
+  await deps.recovered.markApplied(client, [raw]);
   return { kind: 'applied', campaigns: entry ? [entry.no] : [], applied: 0, rejected: 1 };
-}
-
-/** Does a part of a transaction. @returns what Postgres refused, of which nothing remains */
-async function unlessRefused<Result>(client: Queryable, work: () => Promise<Result>): Promise<Result | Error> {
-  await client.query('savepoint part');
-  try {
-    const result = await work();
-    await client.query('release savepoint part');
-    return result;
-  } catch (error) {
-    if (!isRefusedBatch(error)) throw error;
-    await client.query('rollback to savepoint part');
-    return error;
-  }
 }
 
 /** @returns whether the entry was about a reservation that could be voided */

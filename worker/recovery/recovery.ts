@@ -2,19 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { HistoryWatch } from '../../shared/history/history-watch.js';
-import type { Log } from '../../shared/observability/log.js';
-import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { raiseMapVersion } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
-import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
 import type { Installation } from '../../shared/redis/installation.js';
 import type { Journal } from '../../shared/redis/journal.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
@@ -22,7 +17,7 @@ import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
 import { lookAt, OtherNumber } from './look.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { type RedisFill, tokenOf } from './redis-fill.js';
-import { type BucketPartOf, restoreCampaigns } from './restore-campaign.js';
+import { type RestoreDeps, restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
 /**
@@ -38,31 +33,23 @@ const TAKE_OVER_MS = 5_000;
 const PROMISES_LOST =
   'Postgres was set back while Redis was filled with these campaigns: what they promised since the backup is lost';
 
-export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
-  processId: string;
-  database: Database;
-  /** Provides the connection that holds the recovery lock. */
-  lockDatabase: Database;
-  campaigns: CampaignsTable;
-  places: Places;
-  partOf: BucketPartOf;
-  cursor: JournalCursor;
-  histories: JournalHistories;
-  recovered: RecoveredEntries;
-  journal: Journal;
-  fill: RedisFill;
-  /** A store without a gate: it fills Redis while the gate rejects all other calls. */
-  sale: SaleStore;
-  watch: HistoryWatch;
-  gate: { readonly isOpen: boolean };
-  /** Persists the journal up to an entry, while Redis is out of service. */
-  drain: (upTo: string) => Promise<void>;
-  leaveServer: (reason: string) => void;
-  nowMs: () => Promise<number>;
-  idempotencyTtlMs: number;
-  metrics: Metrics;
-  log: Log;
-};
+export type RecoveryDeps = ApplyRecoveredDeps &
+  Required<RestoreDeps> & {
+    processId: string;
+    /** Provides the connection that holds the recovery lock. */
+    lockDatabase: Database;
+    campaigns: CampaignsTable;
+    places: Places;
+    histories: JournalHistories;
+    journal: Journal;
+    fill: RedisFill;
+    watch: HistoryWatch;
+    gate: { readonly isOpen: boolean };
+    /** Persists the journal up to an entry, while Redis is out of service. */
+    drain: (upTo: string) => Promise<void>;
+    leaveServer: (reason: string) => void;
+    nowMs: () => Promise<number>;
+  };
 
 /** Where campaigns are. */
 export type Places = {

@@ -28,6 +28,7 @@ export type RestoreDeps = {
   database: Database;
   /** Undefined = no campaign is divided. */
   partOf?: BucketPartOf;
+  /** Without a gate: it fills Redis while the gate rejects all other calls. */
   sale: SaleStore;
   log: Log;
   idempotencyTtlMs: number;
