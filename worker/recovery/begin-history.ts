@@ -1,13 +1,10 @@
-import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { Database } from '../../shared/postgres/pool.js';
-import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
-import type { Journal } from '../../shared/redis/journal.js';
 import { compareJournalIds, generationOf, JOURNAL_START, nextId } from '../../shared/redis/journal-ids.js';
 import type { Diagnosis, Look } from './diagnosis.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 import { LockLost } from './recovery-lock.js';
 
-type Deps = { database: Database; cursor: JournalCursor; histories: JournalHistories; journal: Journal };
+type Deps = Pick<RecoveryDeps, 'database' | 'cursor' | 'histories' | 'journal'>;
 
 /** Generations of different shards differ by their remainder of this, the largest number of shards. */
 const GENERATIONS_APART = 64;

@@ -1,27 +1,18 @@
 import { foreignFormat } from '../../shared/domain/format.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { type HistoryWatch, otherNumber } from '../../shared/history/history-watch.js';
-import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { otherNumber } from '../../shared/history/history-watch.js';
 import { askRedis } from '../../shared/redis/ask-redis.js';
 import { isBehind } from '../../shared/redis/continuity.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
 import { readForeignFormat } from '../../shared/redis/format.js';
 import { type Installation, readInstallation } from '../../shared/redis/installation.js';
-import type { Journal } from '../../shared/redis/journal.js';
 import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { Look } from './diagnosis.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 
-type Deps = {
-  sale: SaleStore;
-  journal: Journal;
-  watch: HistoryWatch;
-  histories: JournalHistories;
-  cursor: JournalCursor;
-};
+type Deps = Pick<RecoveryDeps, 'sale' | 'journal' | 'watch' | 'histories' | 'cursor'>;
 
 /** SHARDS is not the number of shards of the installation, or Postgres was set back and lacks a change of it. */
 export class OtherNumber extends EngineUnavailable {}
@@ -30,13 +21,8 @@ export class OtherNumber extends EngineUnavailable {}
  * Reads the current state of Redis, its journal and Postgres. `kept`: what Redis knows of its installation.
  * @throws EngineUnavailable, OtherNumber
  */
-export async function lookAt({
-  sale,
-  journal,
-  watch,
-  histories,
-  cursor,
-}: Deps): Promise<Look & { role: string; kept: Installation | null }> {
+export async function lookAt(deps: Deps): Promise<Look & { role: string; kept: Installation | null }> {
+  const { sale, journal, watch, histories, cursor } = deps;
   const { redis } = sale.scripts;
   // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
   // before the cursor.

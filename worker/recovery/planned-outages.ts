@@ -5,7 +5,7 @@ import type { Epoch } from '../../shared/redis/epoch.js';
 import { nextGeneration } from './begin-history.js';
 import { diagnose, type Look } from './diagnosis.js';
 import { lookAt } from './look.js';
-import type { RecoveryDeps } from './recovery.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { tokenOf } from './redis-fill.js';
 import { restoreCampaigns } from './restore-campaign.js';

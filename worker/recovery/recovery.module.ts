@@ -10,7 +10,8 @@ import { readInstallation } from '../../shared/redis/installation.js';
 import type { Core, WorkerShard } from '../core.js';
 import { PlannedOutages } from './planned-outages.js';
 import { preheat } from './preheat.js';
-import { Recovery, type RecoveryDeps } from './recovery.js';
+import { Recovery } from './recovery.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 import { RedisFill } from './redis-fill.js';
 import type { BucketPartOf } from './restore-campaign.js';
 

@@ -1,23 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
-import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { raiseMapVersion } from '../../shared/postgres/installation.js';
-import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { Database } from '../../shared/postgres/pool.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
-import type { Installation } from '../../shared/redis/installation.js';
-import type { Journal } from '../../shared/redis/journal.js';
 import { keepInstallation } from '../../shared/shards/keep-installation.js';
-import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
+import { applyRecovered } from './apply-recovered.js';
 import { beginHistory, nextGeneration } from './begin-history.js';
 import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
 import { lookAt, OtherNumber } from './look.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
-import { type RedisFill, tokenOf } from './redis-fill.js';
-import { type RestoreDeps, restoreCampaigns } from './restore-campaign.js';
+import { tokenOf } from './redis-fill.js';
+import { restoreCampaigns } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
 /**
@@ -32,40 +28,6 @@ const TAKE_OVER_MS = 5_000;
 
 const PROMISES_LOST =
   'Postgres was set back while Redis was filled with these campaigns: what they promised since the backup is lost';
-
-export type RecoveryDeps = ApplyRecoveredDeps &
-  Required<RestoreDeps> & {
-    processId: string;
-    /** Provides the connection that holds the recovery lock. */
-    lockDatabase: Database;
-    campaigns: CampaignsTable;
-    places: Places;
-    histories: JournalHistories;
-    journal: Journal;
-    fill: RedisFill;
-    watch: HistoryWatch;
-    gate: { readonly isOpen: boolean };
-    /** Persists the journal up to an entry, while Redis is out of service. */
-    drain: (upTo: string) => Promise<void>;
-    leaveServer: (reason: string) => void;
-    nowMs: () => Promise<number>;
-  };
-
-/** Where campaigns are. */
-export type Places = {
-  /** SHARDS, and the latest version of the map that this process has read from Postgres. */
-  installation: () => Installation;
-  /** Whether Postgres lacks places that this process or Redis knows of. */
-  isSetBack: () => boolean;
-  /** Whether a shard keeps a later version than Postgres has. @throws EngineUnavailable when one cannot be asked */
-  isLaterInRedis: () => Promise<boolean>;
-  /** Reads the map from Postgres. */
-  refresh: () => Promise<void>;
-  /** Whether a campaign as Postgres has it now is in this shard. */
-  isIn: (campaign: StoredCampaign) => boolean;
-  /** Which of these campaigns another shard has. @throws EngineUnavailable when one cannot be asked */
-  elsewhere: (products: readonly ProductId[]) => Promise<ReadonlySet<ProductId>>;
-};
 
 /**
  * Keeps Redis and Postgres on one history. After every change of server it verifies that Redis has everything that

@@ -1,10 +1,6 @@
-import type { HistoryWatch } from '../../shared/history/history-watch.js';
-import type { Log } from '../../shared/observability/log.js';
-import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
-import type { Journal } from '../../shared/redis/journal.js';
 import { earliest, generationOf } from '../../shared/redis/journal-ids.js';
 import type { Look } from './diagnosis.js';
+import type { RecoveryDeps } from './recovery-deps.js';
 
 /** How long to wait for processes that were alive before; for those that are alive meanwhile; and while they save. */
 const COLLECT_MS = 1_000;
@@ -13,14 +9,7 @@ const COLLECT_SAVING_MS = 30_000;
 const LOOK_FOR_REPORTS_MS = 20;
 const READ_ENTRIES = 1_000;
 
-type Deps = {
-  processId: string;
-  histories: JournalHistories;
-  recovered: RecoveredEntries;
-  journal: Journal;
-  watch: HistoryWatch;
-  log: Log;
-};
+type Deps = Pick<RecoveryDeps, 'processId' | 'histories' | 'recovered' | 'journal' | 'watch' | 'log'>;
 
 /**
  * Collects acknowledged entries that Postgres lacks: from the processes that acknowledged them, and from the journal of
