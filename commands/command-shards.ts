@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { projectRoot } from '../shared/config/project-root.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { type ShardCount, shardPrefix } from '../shared/domain/shards.js';
 import { readSharding } from '../shared/postgres/installation.js';
@@ -8,12 +10,14 @@ import type { ConnectionLimits } from '../shared/redis/connection-options.js';
 import { connectForCommands } from '../shared/redis/connections.js';
 import { Journal } from '../shared/redis/journal.js';
 import type { RedisTarget } from '../shared/redis/redis-target.js';
+import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { ShardMap } from '../shared/shards/shard-map.js';
 
 /** What a command needs of one shard. */
 export type CommandShard = {
   index: number;
   redis: Redis;
+  scripts: ScriptRunner;
   journal: Journal;
   cursor: JournalCursor;
 };
@@ -46,7 +50,8 @@ export class CommandShards {
     const prefix = shardPrefix(index, this.map.count, onCluster, namespace);
     const redis = connectForCommands(this.target, this.limits, () => {}, prefix);
     const cursor = new JournalCursor(this.database, index, this.map.count > 1);
-    const shard = { index, redis, journal: new Journal(redis), cursor };
+    const scripts = new ScriptRunner(redis, join(projectRoot(), 'lua'));
+    const shard = { index, redis, scripts, journal: new Journal(redis), cursor };
     this.#opened.set(index, shard);
     const limit = setTimeout(() => redis.emit('error', new Error('no server replies')), this.limits.connectMs * 2);
     await new Promise<void>((resolve, reject) => {

@@ -1,15 +1,12 @@
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { EngineUrls } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
-import { projectRoot } from '../shared/config/project-root.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { Refused } from '../shared/errors/faults.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { EventStream } from '../shared/redis/event-stream.js';
-import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
 import { connectDatabase, engineUrls, runCommand, type Terminal } from './command.js';
 import { CommandShards } from './command-shards.js';
@@ -103,8 +100,7 @@ async function refuseIfNeeded({ partitions, target, database }: Context, campaig
       if (copy && !copy.archived)
         throw new Refused('Redis still has its reservations. Workers archive a closed campaign by themselves.');
     }
-    const home = await shards.open(0);
-    const stream = new EventStream(new ScriptRunner(home.redis, join(projectRoot(), 'lua')), 0);
+    const stream = new EventStream((await shards.open(0)).scripts, 0);
     if (await partitions.hasUnsentEvents(campaign, await stream.lastSeq())) {
       throw new Refused('Events of the campaign have not been sent to the stream and to every webhook yet.');
     }

@@ -1,10 +1,7 @@
-import { join } from 'node:path';
-import { projectRoot } from '../../shared/config/project-root.js';
 import type { ImageDeps } from '../../shared/image/compare-campaign.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import { SaleReader } from '../../shared/sale/sale-reader.js';
 import type { CommandShards } from '../command-shards.js';
 
@@ -16,8 +13,8 @@ export async function ledgerDeps(
 ): Promise<ImageDeps> {
   const parts = [];
   for (let bucket = 0; bucket < campaign.buckets; bucket += 1) {
-    const { redis, journal, cursor } = await shards.of(campaign.productId, bucket);
-    parts.push({ sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))), journal, cursor });
+    const { scripts, journal, cursor } = await shards.of(campaign.productId, bucket);
+    parts.push({ sale: new SaleReader(scripts), journal, cursor });
   }
   return { parts, redemptions: new RedemptionsTable(database) };
 }

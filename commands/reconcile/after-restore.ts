@@ -1,14 +1,11 @@
-import { join } from 'node:path';
 import type { EngineUrls } from '../../shared/config/config.js';
 import { LIMITS } from '../../shared/config/limits.js';
-import { projectRoot } from '../../shared/config/project-root.js';
 import { isClean } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { compareCampaign } from '../../shared/image/compare-campaign.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
-import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import { connectDatabase, reasonOf, type Terminal } from '../command.js';
 import type { CommandShards } from '../command-shards.js';
 import { ledgerDeps } from '../ledger/ledger-deps.js';
@@ -25,7 +22,6 @@ const STATEMENT_MS = 120_000;
 const STANDSTILL_MS = 2_000;
 /** Campaigns that are compared at a time. */
 const COMPARED_AT_ONCE = 5;
-const LUA = join(projectRoot(), 'lua');
 
 /** `untilWritten`: what is printed before the reason if it fails before anything was written. */
 type Options = { dryRun: boolean; untilWritten?: string };
@@ -82,7 +78,7 @@ class Repair {
   async all(): Promise<number> {
     const { places } = this;
     const { dryRun } = this.options;
-    const stream = new EventStream(new ScriptRunner((await this.shards.open(0)).redis, LUA), 0);
+    const stream = new EventStream((await this.shards.open(0)).scripts, 0);
     // Units move between the buckets of a campaign, so their shards are repaired in one transaction.
     const together = learnDivided(this.shards.map, places.found);
     const { isBehind } = places;
