@@ -102,7 +102,7 @@ class Resharding {
     if (!campaign) throw new Refused(`there is no campaign for ${product}`);
     if (campaign.buckets > 1)
       throw new Refused(`${product} is divided into ${campaign.buckets} buckets, which are in other shards already`);
-    this.core.shards.map.replace(await readSharding(this.core.database));
+    await this.core.shards.map.read(this.core.database);
     const from = this.core.shards.of(campaign.productId, FIRST_BUCKET);
     const to = this.core.shards.all[index];
     if (!to)

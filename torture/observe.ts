@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import type { ProductId } from '../shared/domain/ids.js';
 import { type ShardCount, shardPrefix } from '../shared/domain/shards.js';
-import { readSharding } from '../shared/postgres/installation.js';
 import { keys } from '../shared/redis/keys.js';
 import { ShardMap } from '../shared/shards/shard-map.js';
 import type { Cluster } from './cluster/cluster.js';
@@ -106,7 +105,7 @@ async function readShards(
   const redis = cluster.redis.client(cluster.redis.primary);
   const count = cluster.options.shards as ShardCount;
   const map = new ShardMap(count);
-  map.replace(await readSharding(client));
+  await map.read(client);
   try {
     const [lines, places]: [FinalState['lines'], FinalState['places']] = [{}, {}];
     for (const product of products as ProductId[]) {

@@ -5,7 +5,6 @@ import type { ProductId } from '../shared/domain/ids.js';
 import { NEEDS_ACTION } from '../shared/payments/payment-event.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
-import { readSharding } from '../shared/postgres/installation.js';
 import { PaymentEventsTable } from '../shared/postgres/payment-events.js';
 import { PushSubscriptions } from '../shared/postgres/push-subscriptions.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
@@ -119,7 +118,7 @@ function createSchedule({ database, sales, shards }: Core, { preheat }: Refillin
   return async () => {
     const live = await campaigns.live();
     // After the rows: if Postgres was set back, they do not say where campaigns are.
-    if (shards.all.length > 1) shards.map.replace(await readSharding(database));
+    if (shards.all.length > 1) await shards.map.read(database);
     await inEachShard(shards.all, ({ index, sale, has, isHere, clock, log }) =>
       keepSchedule({
         copy: at(copies, index),

@@ -5,7 +5,7 @@ import { shardOfNewCampaign, shardOfProduct } from '../../shared/domain/shards.j
 import type { Stacking } from '../../shared/domain/stacking.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { lockShards, moveCampaign, raiseMapVersion, readSharding } from '../../shared/postgres/installation.js';
+import { lockShards, moveCampaign, raiseMapVersion } from '../../shared/postgres/installation.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { MAP_CURRENT_MS, type ShardMap } from '../../shared/shards/shard-map.js';
@@ -86,7 +86,7 @@ export class CampaignPlacement {
   async untilKnown({ version, mustBeKnown }: Pick<Placed, 'version' | 'mustBeKnown'>): Promise<void> {
     if (version === null) return;
     const { database, map, histories, keepInRedis, processId, aliveMs } = this.deps;
-    map.replace(await readSharding(database));
+    await map.read(database);
     await keepInRedis(version);
     if (!mustBeKnown) return;
     const until = performance.now() + MAP_CURRENT_MS;
@@ -102,7 +102,7 @@ export class CampaignPlacement {
   async assertKnown(campaign: StoredCampaign): Promise<void> {
     const { map, database } = this.deps;
     if (map.agreesWith(campaign)) return;
-    map.replace(await readSharding(database));
+    await map.read(database);
     if (!map.agreesWith(campaign))
       throw new EngineUnavailable('postgres', `it is not known in which shard ${campaign.productId} is`);
   }

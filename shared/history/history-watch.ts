@@ -2,6 +2,7 @@ import type { RawEntry } from '../contracts/journal.js';
 import { untilNext } from '../observability/shared-interval.js';
 import type { Heartbeat } from '../postgres/heartbeats.js';
 import type { History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
+import type { Database } from '../postgres/pool.js';
 import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
 import { isBehind } from '../redis/continuity.js';
@@ -33,7 +34,8 @@ const SAVE_CHUNK = 1_000;
 
 export type MapOfProcess = {
   readonly version: number;
-  refresh(): Promise<void>;
+  /** Reads it from Postgres. */
+  read(database: Database): Promise<void>;
   /** Postgres had this version at that moment, in ms of `performance.now`. */
   compared(version: number, atMs: number): void;
   /** A shard of Redis has this version. */
@@ -47,7 +49,7 @@ export type HistoryWatchDeps = {
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
   commits: CommitWatermark;
-  /** Which campaigns have moved to another shard (ShardMap). `refresh` reads it from Postgres. */
+  /** Which campaigns have moved to another shard (ShardMap). */
   map: MapOfProcess;
   /** Called after entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
@@ -203,7 +205,7 @@ export class HistoryWatch {
     this.#state = state;
     if (journal !== null) this.#isSetBack = isBehind(state.cursor, journal, beginningOf(journal, state));
     if (state.mapVersion > map.version) {
-      await map.refresh();
+      await map.read(this.deps.histories.database);
       // The command that moves a campaign waits until each process reports the move.
       this.#schedule(0);
     }

@@ -2,7 +2,8 @@ import { bucketOfShard, bucketOfUser, FIRST_BUCKET, shardOfBucket } from '../dom
 import type { CampaignId, ProductId, UserId } from '../domain/ids.js';
 import { type ShardCount, shardOfProduct } from '../domain/shards.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { DividedCampaign, Sharding } from '../postgres/installation.js';
+import { type DividedCampaign, readSharding, type Sharding } from '../postgres/installation.js';
+import type { Queryable } from '../postgres/pool.js';
 
 /** A campaign as Postgres has it. `shard`: null = that of its hash */
 type Placed = { productId: ProductId; shard: number | null; buckets: number };
@@ -149,6 +150,11 @@ export class ShardMap {
   /** The id of a divided campaign; null = it is not divided. */
   dividedId(product: ProductId): CampaignId | null {
     return this.#divided.get(product)?.id ?? null;
+  }
+
+  /** Reads the map from Postgres. @throws EngineUnavailable */
+  async read(database: Queryable): Promise<void> {
+    this.replace(await readSharding(database));
   }
 
   /** Takes the map that Postgres has. */

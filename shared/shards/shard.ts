@@ -8,7 +8,6 @@ import { createHistoryGate, type HistoryGate } from '../history/history-gate.js'
 import { endsWithItsConnection, type Lifecycle } from '../observability/lifecycle.js';
 import { type Log, withFields } from '../observability/log.js';
 import type { Heartbeat, Heartbeats } from '../postgres/heartbeats.js';
-import { readSharding } from '../postgres/installation.js';
 import type { Database } from '../postgres/pool.js';
 import { CommitWatermark } from '../redis/commit-watermark.js';
 import { RedisConnections } from '../redis/connections.js';
@@ -66,14 +65,7 @@ export function connectShard(deps: ShardDeps): Shard {
     kind,
     shard: index,
     shards: config.shards,
-    map: {
-      get version() {
-        return map.version;
-      },
-      refresh: async () => map.replace(await readSharding(historyDatabase)),
-      compared: (version, atMs) => map.compared(version, atMs),
-      sees: (version) => map.sees(version),
-    },
+    map,
     redis: commands,
     database: historyDatabase,
     heartbeats,

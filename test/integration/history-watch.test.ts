@@ -26,7 +26,7 @@ async function start(promises = new UnpersistedPromises(100_000)) {
     recovered: new RecoveredEntries(database),
     promises,
     commits,
-    map: { version: 0, refresh: async () => {}, compared: () => {}, sees: () => {} },
+    map: { version: 0, read: async () => {}, compared: () => {}, sees: () => {} },
     onSaved: (entries) => saved.push(entries),
     onTrouble: () => {},
   });

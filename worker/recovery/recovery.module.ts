@@ -81,7 +81,7 @@ export function createRecovery(
     places: {
       installation: () => ({ shards: config.shards, version: shards.map.version }),
       isSetBack: () => shards.map.isSetBack,
-      refresh: async () => shards.map.replace(await readSharding(database)),
+      refresh: () => shards.map.read(database),
       isIn: (campaign) => shards.map.isIn(campaign, index),
       isLaterInRedis: async () => {
         const kept = await Promise.all(shards.all.map(({ filler }) => readInstallation(filler.scripts.redis)));
