@@ -39,9 +39,9 @@ export class PlannedOutages {
   refill({ productId }: StoredCampaign, reason: string): Promise<void> {
     const { deps } = this;
     return this.#inService(async ({ epoch }, assertHeld) => {
-      await deps.places.refresh();
+      await deps.places.map.read(deps.database);
       const campaign = await deps.campaigns.find(productId);
-      if (!campaign || !deps.places.isIn(campaign) || deps.places.isSetBack())
+      if (!campaign || !deps.places.isIn(campaign) || deps.places.map.isSetBack)
         throw new EngineUnavailable('postgres', 'it is not known whether the campaign is here');
       deps.log.warn({ campaign: productId, reason }, 'a campaign is refilled from Postgres');
       const token = tokenOf(deps.processId, epoch.generation);

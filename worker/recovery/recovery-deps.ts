@@ -3,8 +3,8 @@ import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import type { Installation } from '../../shared/redis/installation.js';
 import type { Journal } from '../../shared/redis/journal.js';
+import type { ShardMap } from '../../shared/shards/shard-map.js';
 import type { ApplyRecoveredDeps } from './apply-recovered.js';
 import type { RedisFill } from './redis-fill.js';
 import type { RestoreDeps } from './restore-campaign.js';
@@ -30,14 +30,9 @@ export type RecoveryDeps = ApplyRecoveredDeps &
 
 /** Where campaigns are. */
 export type Places = {
-  /** SHARDS, and the latest version of the map that this process has read from Postgres. */
-  installation: () => Installation;
-  /** Whether Postgres lacks places that this process or Redis knows of. */
-  isSetBack: () => boolean;
+  map: ShardMap;
   /** Whether a shard keeps a later version than Postgres has. @throws EngineUnavailable when one cannot be asked */
   isLaterInRedis: () => Promise<boolean>;
-  /** Reads the map from Postgres. */
-  refresh: () => Promise<void>;
   /** Whether a campaign as Postgres has it now is in this shard. */
   isIn: (campaign: StoredCampaign) => boolean;
   /** Which of these campaigns another shard has. @throws EngineUnavailable when one cannot be asked */

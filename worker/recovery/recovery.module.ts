@@ -79,9 +79,7 @@ export function createRecovery(
     processId: name,
     campaigns,
     places: {
-      installation: () => ({ shards: config.shards, version: shards.map.version }),
-      isSetBack: () => shards.map.isSetBack,
-      refresh: () => shards.map.read(database),
+      map: shards.map,
       isIn: (campaign) => shards.map.isIn(campaign, index),
       isLaterInRedis: async () => {
         const kept = await Promise.all(shards.all.map(({ filler }) => readInstallation(filler.scripts.redis)));

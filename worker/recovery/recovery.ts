@@ -212,12 +212,12 @@ export class Recovery {
    */
   async #moved(behind: boolean): Promise<ReadonlySet<ProductId>> {
     const { campaigns, places, sale } = this.deps;
-    if (behind || places.installation().shards === 1) return new Set();
+    if (behind || places.map.count === 1) return new Set();
     // In this order: Postgres has the place of each campaign that was loaded.
     const here = new Set((await sale.reader.directory()).values());
     const others = (await campaigns.toRestore()).filter((campaign) => !places.isIn(campaign));
-    await places.refresh();
-    if (places.isSetBack()) return new Set();
+    await places.map.read(this.deps.database);
+    if (places.map.isSetBack) return new Set();
     return new Set(others.map(({ productId }) => productId).filter((product) => here.has(product)));
   }
 
@@ -233,8 +233,8 @@ export class Recovery {
   async #elsewhere(here: readonly StoredCampaign[]): Promise<ReadonlySet<ProductId>> {
     const { places } = this.deps;
     const whole = here.filter(({ buckets }) => buckets === 1);
-    await places.refresh();
-    return places.isSetBack() ? places.elsewhere(whole.map(({ productId }) => productId)) : new Set<ProductId>();
+    await places.map.read(this.deps.database);
+    return places.map.isSetBack ? places.elsewhere(whole.map(({ productId }) => productId)) : new Set<ProductId>();
   }
 
   /**
@@ -272,13 +272,13 @@ export class Recovery {
    */
   async #replaceLostMap(): Promise<void> {
     const { database, places } = this.deps;
-    const { shards, version } = places.installation();
+    const { count: shards, version } = places.map;
     if (shards === 1) return;
     try {
       if (!(await places.isLaterInRedis())) await raiseMapVersion(database, version);
     } catch (error) {
       // A shard that is away may have a later map. Otherwise this one does not wait for it.
-      if (!(error instanceof EngineUnavailable) || places.isSetBack()) throw error;
+      if (!(error instanceof EngineUnavailable) || places.map.isSetBack) throw error;
     }
   }
 
@@ -288,7 +288,7 @@ export class Recovery {
    */
   async #keepInstallation({ epoch, kept, postgres }: Awaited<ReturnType<typeof lookAt>>): Promise<void> {
     const { places, sale } = this.deps;
-    const { shards, version } = places.installation();
+    const { count: shards, version } = places.map;
     const isLost = epoch === null && version > postgres.mapVersion;
     if (postgres.shards === shards && version > (kept?.version ?? 0) && !isLost)
       await keepInstallation(sale.scripts, { shards, version });
@@ -334,7 +334,7 @@ export class Recovery {
     while (!this.#stopping) {
       let served = false;
       let hasTime = false;
-      this.#looked = { at: performance.now(), version: this.deps.places.installation().version };
+      this.#looked = { at: performance.now(), version: this.deps.places.map.version };
       try {
         served = await this.ensureInService();
       } catch (error) {
@@ -356,7 +356,7 @@ export class Recovery {
     const { gate, places, watch } = this.deps;
     if (this.#stopping || !gate.isOpen || watch.state?.recovered) return true;
     const { at, version } = this.#looked;
-    return version !== places.installation().version || performance.now() - at > LOOK_AT_OPEN_MS - LOOK_EVERY_MS / 2;
+    return version !== places.map.version || performance.now() - at > LOOK_AT_OPEN_MS - LOOK_EVERY_MS / 2;
   }
 
   #pause(ms: number): Promise<void> {
