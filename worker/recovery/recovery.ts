@@ -131,6 +131,7 @@ export class Recovery {
       : diagnose(look);
     // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
+    const isFirst = diagnosis.reason === FIRST_START;
     // Before the history begins, because it may have to wait for another shard.
     const elsewhere = diagnosis.intact ? new Set<ProductId>() : await this.#elsewhere(await this.#here());
     const removed = diagnosis.behind && look.epoch === null ? await this.#removed() : new Set<ProductId>();
@@ -159,32 +160,32 @@ export class Recovery {
         throw new LockLost('entries were appended meanwhile, or another worker has replaced the epoch');
       this.#report('verified', diagnosis.reason, generation, began, {});
     } else {
-      if (!isFirstStart(diagnosis)) {
+      if (!isFirst) {
         deps.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
       }
       if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
       if (drainable) await deps.drain(afterId);
-      const applied = missing
+      const { campaigns, ...counts } = missing
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
-        : null;
-      await this.#reportElsewhere(applied?.campaigns);
+        : { campaigns: new Set<number>(), applied: 0, rejected: 0 };
+      await this.#reportElsewhere(campaigns);
       const moved = await this.#moved(diagnosis.behind);
       for (const [no, product] of await deps.sale.reader.directory())
         if (moved.has(product) || elsewhere.has(product)) await deps.fill.removeCampaign(token, no, product);
       const here = await this.#here();
       const concerned = diagnosis.intact
-        ? here.filter(({ no, productId }) => applied?.campaigns.has(no) || removed.has(productId))
+        ? here.filter(({ no, productId }) => campaigns.has(no) || removed.has(productId))
         : here.filter(({ productId }) => !elsewhere.has(productId));
       if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await restoreCampaigns(deps, concerned, token, assertHeld);
-      if (!diagnosis.intact && !isFirstStart(diagnosis)) await this.#replaceLostMap();
+      if (!diagnosis.intact && !isFirst) await this.#replaceLostMap();
       await this.#untilAllKnowMap(assertHeld);
       await deps.fill.end(token, epoch);
       if (removed.size > 0) deps.log.error({ campaigns: [...removed] }, PROMISES_LOST);
       this.#report('refilled', diagnosis.reason, generation, began, {
         campaigns: concerned.length,
-        recovered: applied?.applied ?? 0,
-        rejected: applied?.rejected ?? 0,
+        recovered: counts.applied,
+        rejected: counts.rejected,
       });
     }
     await deps.histories.open(generation);
@@ -304,7 +305,7 @@ export class Recovery {
   }
 
   /** Entries that arrive after their campaign has moved are in Postgres, but not in its new shard. */
-  async #reportElsewhere(numbers: ReadonlySet<number> = new Set()): Promise<void> {
+  async #reportElsewhere(numbers: ReadonlySet<number>): Promise<void> {
     if (numbers.size === 0) return;
     const { campaigns, places, log } = this.deps;
     const moved = (await campaigns.toRestore()).filter(
@@ -368,8 +369,4 @@ export class Recovery {
       };
     });
   }
-}
-
-function isFirstStart({ reason }: Extract<Diagnosis, { kind: 'recover' }>): boolean {
-  return reason === FIRST_START;
 }
