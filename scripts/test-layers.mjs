@@ -1,5 +1,5 @@
-// The two layers of tests. Files whose names end in `.long.test.ts` are the long one: `npm test` runs a share of them
-// that changes with the date, and `npm test -- --all` runs them all.
+// The two layers of tests. `npm test` runs the short one. Files whose names end in `.long.test.ts` are the long one:
+// `npm test -- --daily` runs a share of them too, which changes with the date, and `npm test -- --all` runs them all.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -26,6 +26,7 @@ const isOurs = (/** @type {string} */ name) =>
 
 const KAFKA = '--kafka';
 const ALL = '--all';
+const DAILY = '--daily';
 const NO_SECOND_CHANCE = '--no-second-chance';
 const REPLAY = /^--replay=(?<seed>-?\d+):(?<path>[\d:]+)$/;
 /** Jest neither ends by itself nor prints results with these. */
@@ -37,9 +38,10 @@ const ROUNDS = 3;
 const USAGE = `usage: npm test -- [FILE ...] [options]
 
 Runs the tests of these files against a Redis and a Postgres of its own. FILE is a path or a part of one. Without FILE: all tests but the
-long ones (*.long.test.ts), and a quarter of those, another one each day.
+long ones (*.long.test.ts).
 
   --all                  every test, the long ones as well
+  --daily                a quarter of the long ones as well, another one each day: what .ci/run does
   --changed[=REVISION]   only the tests that concern the changes since main, or since REVISION
   --redis cluster        each test file has a Redis Cluster; the default is --redis server
   --pgbouncer            the product reaches Postgres through PgBouncer
@@ -98,7 +100,7 @@ async function main(given) {
         const gateway = args.includes(GATEWAY_OPTION) ? { DOORBUSTER_TEST_GATEWAY: 'nginx' } : {};
         const layer = await layerOf(args, terminal);
         const all = { ...env, ...replayOf(args), ...gateway, ...layer, DOORBUSTER_TEST_REDIS: redis };
-        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE, STRESS, ALL];
+        const ours = [POOLER_OPTION, GATEWAY_OPTION, NO_SECOND_CHANCE, STRESS, ALL, DAILY];
         const others = args.filter((arg) => !ours.includes(arg) && !REPLAY.test(arg));
         /** @type {import('./test-rounds.mjs').Suite['jest']} */
         const runJest = async (given, more, log) => {
@@ -236,7 +238,7 @@ async function findForKafka(step) {
 }
 
 /**
- * Leaves out what is not of the day, unless files are named. Prints how many those are.
+ * Leaves out long files, unless files are named. Prints how many run.
  * @param {string[]} args
  * @param {import('./terminal.mjs').Terminal} terminal
  * @returns {Promise<Record<string, string>>} what jest.config.mjs reads
@@ -246,10 +248,8 @@ async function layerOf(args, { print }) {
   if (names || [ALL, KAFKA].some((option) => args.includes(option))) return {};
   const { isLong, leftOutOn, testFiles } = await import('./test-layers.mjs');
   const long = testFiles(ROOT).filter(isLong);
-  const leftOut = leftOutOn(long, Date.now());
-  print(
-    `${long.length - leftOut.length} of ${long.length} long test files run today; \`npm test -- --all\` has them all.`,
-  );
+  const leftOut = args.includes(DAILY) ? leftOutOn(long, Date.now()) : long;
+  print(`${long.length - leftOut.length} of ${long.length} long test files run; \`npm test -- --all\` has them all.`);
   return { DOORBUSTER_TEST_LEFT_OUT: leftOut.join() };
 }
 
