@@ -59,8 +59,11 @@ const redeemed = (at: number, record?: string) =>
     trace: '',
     ...(record ? { record } : {}),
   });
-const released = (at: number) =>
-  raw({ kind: 'released', reservation: RESERVATION, at: String(at), reason: '', trace: '' });
+const released = (at: number, record?: string) =>
+  raw({
+    ...{ kind: 'released', reservation: RESERVATION, at: String(at), reason: '', trace: '' },
+    ...(record ? { record } : {}),
+  });
 const extended = (at: number, due: number, record?: string) =>
   raw({
     kind: 'extended',
@@ -134,6 +137,18 @@ describe('adaptEntries', () => {
     const { kinds, entries } = adapt([redeemed(2_000, record)], nothingKnown());
     expect(kinds).toEqual(['reserved', 'redeemed']);
     expect(entries[0]).toMatchObject({ user: 'ann', order: 'order-1', lineNo: 4, dueMs: 9_000, state: 'reserved' });
+  });
+
+  it('keeps what a reservation gave back before a change, when the entries of that are lost', () => {
+    const record = 'released|ann|1|1|9000|0|order-1||2,0,0';
+    const givenBack = { kind: 'reduced', ending: 'released', before: 3, qty: 1, released: 2, refunded: 0, burned: 0 };
+    const made = adapt([released(8_000, record)], nothingKnown()).entries;
+    expect(made).toMatchObject([{ kind: 'reserved', qty: 1 }, givenBack, { kind: 'released' }]);
+    const held = adapt([released(8_000, record)], known('reserved', 1_000, 9_000, 3)).entries;
+    expect(held).toMatchObject([givenBack, { kind: 'released' }]);
+    const paid = adapt([redeemed(8_000, 'redeemed|ann|1|1|9000|0|order-1||2,0,0')], known('reserved', 1_000, 9_000, 3));
+    expect(paid.entries).toMatchObject([givenBack, { kind: 'redeemed' }]);
+    expect(adapt([redeemed(8_000, record)], known('reserved', 1_000, 9_000, 1)).kinds).toEqual(['redeemed']);
   });
 
   it('extends a reservation, so that a later payment finds it', () => {

@@ -1,4 +1,6 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import { ACTORS } from '../../shared/domain/actors.js';
+import { changesBetween } from '../../shared/image/entries-between.js';
 import { reservedEntry } from '../../shared/image/reserved-entry.js';
 import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Acknowledged } from '../../shared/sale/acknowledged.js';
@@ -148,7 +150,9 @@ class Adaptation {
     if (isEnd && row && row.changedMs > entry.atMs) return `the reservation has changed since: it is ${row.status}`;
     if (!row && !record) return NO_RESERVATION;
     if (!row && record) this.#add(reservedEntry(record, entry));
-    return entry.kind === 'reduced' ? this.#reduce(entry, record) : this.#add(entry);
+    if (entry.kind === 'reduced') return this.#reduce(entry, record);
+    if (record) this.#add(...reductionsBefore(entry, record, row ?? null));
+    return this.#add(entry);
   }
 
   /**
@@ -226,6 +230,22 @@ class Adaptation {
       this.#add({ kind: 'expired', journalId: '0-0', no, atMs: dueMs, reservation, reason: 'deadline', trace: '' });
     }
   }
+}
+
+/**
+ * The entries of units that were given back before an entry. They may be lost with the process that acknowledged them.
+ * @param row null = it is made from the record, so it has the units that are left
+ */
+function reductionsBefore(
+  { journalId, no, atMs, reservation, trace }: Recorded,
+  record: ReservationRecord,
+  row: KnownReservation | null,
+): JournalEntry[] {
+  const state = row?.status ?? (record.dueMs === 0 ? 'redeemed' : 'reserved');
+  return changesBetween({ ...record, state }, row && { ...row, state }, {
+    ...{ journalId, no, atMs, paidMs: atMs, reservation, by: ACTORS.recovery, trace, reason: '', endReason: '' },
+    ...{ payments: [], isExtended: false },
+  });
 }
 
 /** Whether the row has what the entry changes, or something later that includes it. */
