@@ -28,6 +28,10 @@ const TRANSFERS = new Batch({
 });
 const ARRIVED = new Batch({ from: 'int', out: 'bigint' });
 
+/**
+ * Reads the rows as the caller's transaction has them.
+ * @param client of that transaction
+ */
 export async function readRows(database: Database, client: Queryable): Promise<CampaignRows> {
   const campaigns = await new CampaignsTable(database).toRestore(client);
   const buckets = await client.query<BucketRow>(

@@ -59,6 +59,7 @@ export function takesUnits(state: RecordState): boolean {
   return state === 'reserved' || state === 'redeemed' || state === 'reacquired' || state === 'burned';
 }
 
+/** Returns whether the money for a reservation in this state was paid back; burned units stay taken. */
 export function isRefunded(state: RecordState): boolean {
   return state === 'refunded' || state === 'burned';
 }

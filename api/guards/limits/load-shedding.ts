@@ -43,7 +43,10 @@ export class LoadShedder {
     return this.#inFlight;
   }
 
-  /** Median lag of the event loop over the last second, because one long garbage collection is no overload. */
+  /**
+   * Median lag of the event loop over the last second, because one long garbage collection is no overload; 0 while the
+   * loop is not busy. A load that begins is seen after two seconds at most.
+   */
   get lagMs(): number {
     return this.#lagMs;
   }
