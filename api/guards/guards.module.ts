@@ -5,6 +5,7 @@ import { type Abuse, abuseModule } from './abuse/abuse.module.js';
 import { AttemptRate } from './abuse/attempt-rate.js';
 import { type Attestations, attestationModule } from './attestation/attestation.module.js';
 import { type Auth, authModule } from './auth/auth.module.js';
+import { pollerOf } from './caller/address.js';
 import { type Limits, limitsModule } from './limits/limits.module.js';
 import { LocalQuota } from './limits/local-quota.js';
 
@@ -29,7 +30,7 @@ export function guardsModule(core: Core): Guards {
   return { auth: authModule(core), limits, attestation, abuse, attemptRate, byName: namedGuards(limits, abuse) };
 }
 
-function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { blocklist }: Abuse): Guards['byName'] {
+function namedGuards({ tokenQuota, couponTokenQuota, pollQuota }: Limits, { blocklist }: Abuse): Guards['byName'] {
   // Documents of hundreds of kilobytes that need no key.
   const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
   return {
@@ -37,5 +38,6 @@ function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { blocklist }: Ab
     token_quota: (req, res) => blocklist.refusesFlood(req, res, tokenQuota),
     coupon_token_quota: (req, res) => blocklist.refusesFlood(req, res, couponTokenQuota),
     document_quota: (req, res) => blocklist.refusesBeyond(req, res, 'documents', documentQuota),
+    poll_quota: (req, res) => blocklist.refusesFlood(req, res, pollQuota, pollerOf),
   };
 }

@@ -11,6 +11,7 @@ export const GUARD_REFUSALS = {
   token_quota: ['rate_limited'],
   coupon_token_quota: ['rate_limited'],
   document_quota: ['rate_limited'],
+  poll_quota: ['rate_limited'],
 } as const satisfies Record<string, readonly ErrorCode[]>;
 export type GuardName = keyof typeof GUARD_REFUSALS;
 

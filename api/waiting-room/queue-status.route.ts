@@ -13,7 +13,7 @@ import type { CodeTexts } from '../claim/code-texts.js';
 import { checkoutUrlField, type PayLinks } from '../claim/pay-links.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
-import { networkOf } from '../guards/caller/address.js';
+import { pollerOf } from '../guards/caller/address.js';
 import type { Degradation } from '../guards/limits/degradation.js';
 import type { Quota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
@@ -35,6 +35,7 @@ const contract = {
     '`pay_before` and `checkout_url`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
   tag: 'waiting room',
   caller: 'shopper',
+  guards: ['poll_quota'],
   query,
   headers: z.object({ 'x-ticket': z.string().optional(), 'if-none-match': requestHeaders['if-none-match'] }),
   answers: {
@@ -54,7 +55,6 @@ const contract = {
     'unauthorized',
     'forbidden',
     'campaign_not_found',
-    'rate_limited',
     'temporarily_unavailable',
   ],
 } satisfies RouteContract;
@@ -90,7 +90,7 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     const isPresent = ticket === null ? identity?.proven === true : ticket.user === user;
     const place = ticket?.reservation ?? null;
     const [rateLimit, outcome] = await Promise.all([
-      deps.quota.take(`${product}|${user}|${networkOf(req)}`),
+      deps.quota.take(pollerOf(req)),
       mayBeKept
         ? deps.snapshots.of(sale, product, user)
         : isPresent

@@ -10,14 +10,13 @@ import { StandingSnapshots } from './standing-snapshots.js';
 
 /** The position of a user in the line, and leaving the line. */
 export function waitingRoomModule(
-  { config, sales, directory, clock, log }: Core,
+  { sales, directory, clock, log }: Core,
   { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,
   { acknowledgements, codeTexts, payLinks }: Claims,
 ): Route[] {
-  const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
   return [
     queueStatusRoute({
-      ...{ sales, directory, acknowledgements, tickets, codeTexts, payLinks, shopper, quota },
+      ...{ sales, directory, acknowledgements, tickets, codeTexts, payLinks, shopper, quota: limits.pollQuota },
       ...{ degradation: limits.degradation, snapshots: new StandingSnapshots(LIMITS) },
     }),
     lineRoute({ sales, clock }),

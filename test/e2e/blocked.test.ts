@@ -5,6 +5,7 @@ import { expectProblem } from '../harness/checks.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, send } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
+import { range } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
@@ -12,7 +13,7 @@ import { until } from '../harness/until.js';
 // loadtest/bench/blocked.mjs.
 
 const BANNED = '198.51.100.7';
-const service = await startService({ TRUST_PROXY: '1', TOKENS_PER_MINUTE: '3' });
+const service = await startService({ TRUST_PROXY: '1', TOKENS_PER_MINUTE: '3', POLLS_PER_10_SECONDS: '10' });
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 1_000 });
 const ban = (kind: string, subject: string) =>
@@ -63,6 +64,28 @@ test('a network over its limit of tokens gets 429 with its quota, and again as c
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
   }
   expect((await tokenFrom('192.0.2.78')).status).toBe(200);
+});
+
+test('a poller over its limit gets 429 with its quota, as cheaply, and no other user or network does', async () => {
+  const poll = (user: string, address: string, id: string = randomUUID()) =>
+    send(`${service.url}/flash-sale/queue-status?product_id=${product}&user_id=${user}`, {
+      headers: { 'x-forwarded-for': address, 'x-request-id': id },
+    });
+  for (let i = 0; i < 10; i += 1) expect((await poll('eager', '192.0.2.80')).status).toBe(200);
+  expectProblem(await poll('eager', '192.0.2.80'), 429, 'rate_limited');
+
+  const answers = await Promise.all(range(1, 50).map((i) => poll('eager', '192.0.2.80', `poll-me-${i}-end`)));
+  for (const answer of answers) {
+    expectProblem(answer, 429, 'rate_limited');
+    expect(answer.headers.get('ratelimit-policy')).toBe('"poll";q=10;w=10');
+    expect(answer.headers.get('ratelimit')).toMatch(/^"poll";r=0;t=\d+$/);
+  }
+  const logged = () => service.api.log.filter((line) => line.includes('poll-me-'));
+  await until('all of them are logged', () => logged().join().split('poll-me-').length > 50);
+  // Together, and not one line each: none of them asked Redis.
+  expect(logged().length).toBeLessThan(25);
+  expect((await poll('calm', '192.0.2.80')).status).toBe(200);
+  expect((await poll('eager', '192.0.2.81')).status).toBe(200);
 });
 
 test('a connection goes on after a refusal with a small body, and ends after one with an unread body', async () => {

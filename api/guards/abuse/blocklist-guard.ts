@@ -23,9 +23,13 @@ export class BlocklistGuard {
     return this.bans.size > 0 && this.refuses(req, res, { network: networkOf(req) });
   }
 
-  /** Rejects a request whose network is over a quota. @returns whether it was rejected with 429 */
-  refusesFlood(req: Request, res: Response, quota: Quota): boolean {
-    const waitMs = quota.waitOf(networkOf(req));
+  /**
+   * Rejects a request of a caller whom this process has seen over a quota.
+   * @param callerOf called only if there are such callers
+   * @returns whether it was rejected with 429
+   */
+  refusesFlood(req: Request, res: Response, quota: Quota, callerOf: (req: Request) => string = networkOf): boolean {
+    const waitMs = quota.hasRefused ? quota.waitOf(callerOf(req)) : 0;
     if (waitMs === 0) return false;
     const seconds = Math.max(1, Math.ceil(waitMs / 1000));
     let flood = this.#floods.get(quota);

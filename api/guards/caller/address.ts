@@ -12,6 +12,15 @@ export function networkOf(req: Request): string {
   return found(req).network;
 }
 
+/**
+ * Returns whose polls a poll counts with, before its query is checked: a user in a campaign, each network apart, so that
+ * nobody can exhaust the quota of another one.
+ */
+export function pollerOf(req: Request): string {
+  const { product_id, user_id } = req.query;
+  return `${product_id}|${user_id}|${networkOf(req)}`;
+}
+
 /** Returns the client's address in canonical notation, without port and zone; "unknown" = the connection is closed. */
 export function addressOf(req: Request): string {
   return found(req).address;

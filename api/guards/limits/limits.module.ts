@@ -15,6 +15,8 @@ export type Limits = {
   policies: PolicyCache;
   tokenQuota: Quota;
   couponTokenQuota: Quota;
+  /** Polls of a user in a campaign, each network apart (`pollerOf`). */
+  pollQuota: Quota;
   /** @param name of the policy, as responses name it */
   quota: (name: string, limit: number, seconds: number) => Quota;
   /** Calls of a user: at once, and in each minute after that. A campaign may set a limit of its own. */
@@ -67,6 +69,7 @@ export function limitsModule({ config, log, metrics, life, shards, reads, genera
     policies,
     tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress),
     couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress),
+    pollQuota: quota('poll', config.pollsPer10sPerCaller, 10),
     quota: (name, limit, seconds) => quota(name, limit, seconds),
     perUser: (name, perMinute) =>
       new CampaignLimit(

@@ -77,6 +77,11 @@ export class Quota {
     }
   }
 
+  /** Whether this process remembers callers over the quota. */
+  get hasRefused(): boolean {
+    return (this.#over?.size ?? 0) > 0;
+  }
+
   /**
    * Returns how long a caller that this process has rejected must still wait, milliseconds; 0 = the caller may call. It
    * is synchronous and makes no round trip, for floods. A wait above 0 is counted as a refusal.
