@@ -40,11 +40,12 @@ export function exactRoutes(routes: readonly Route[]): ExactRoutes {
 }
 
 /** Whether a route needs nothing of Express: neither parameters of its path nor a check of the query. */
-const isServedExactly = ({ contract }: Route, req: Request) => req.url === contract.path || knownQuery(contract) === null;
+const isServedExactly = ({ contract }: Route, req: Request) =>
+  req.url === contract.path || knownQuery(contract) === null;
 
 /**
- * Serves a call whose path is that of its route and bypasses Express, whose walk through the list of routes costs a tenth
- * of a checkout (docs/decisions/0005-http-edge.md).
+ * Serves a call whose path is that of its route and bypasses Express, whose walk through the list of routes costs a
+ * tenth of a checkout (docs/decisions/0005-http-edge.md).
  */
 function serveExactly(route: Route, req: Request, res: Response, edge: ProblemEdge): void {
   req.routePath = route.contract.path;

@@ -13,8 +13,8 @@ export function networkOf(req: Request): string {
 }
 
 /**
- * Returns whose polls a poll counts with, before its query is checked: a user in a campaign, each network apart, so that
- * nobody can exhaust the quota of another one.
+ * Returns the caller of a poll for its quota, before its query is checked: a user in a campaign, each network apart, so
+ * that no user can exhaust the quota of another one.
  */
 export function pollerOf(req: Request): string {
   const { product_id, user_id } = req.query;
