@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import {
   cloudEventSchema,
@@ -50,9 +51,10 @@ type Frames = Record<string, z.ZodObject>;
 
 /**
  * Returns the AsyncAPI 3.0 document of /flash-sale/ws, of the event stream and of webhooks. It is generated from the
- * contracts of frames and events. `receive` and `send` are seen from the server.
+ * contracts of frames and events. `receive` and `send` are seen from the server. Other requests are served between its
+ * messages.
  */
-export function asyncApiDocument(version: string): object {
+export async function asyncApiDocument(version: string): Promise<object> {
   const sent: Frames = Object.fromEntries(
     Object.entries(SERVER_FRAMES).map(([type, frame]) => [
       type,
@@ -115,21 +117,27 @@ export function asyncApiDocument(version: string): object {
           description: 'The ticket that checkout returns, in the query or in the first message',
         },
       },
-      messages: {
-        ...mapped(all, (frame, type) => ({
-          name: type,
-          summary: frame.description ?? type,
-          ...payloadOf(type, frame),
-        })),
-        ...mapped(DOCUMENTED_EVENTS, ({ meaning }, type) => ({
-          name: type,
-          summary: meaning,
-          contentType: 'application/cloudevents+json',
-          ...payloadOf(type, cloudEventSchema(type)),
-        })),
-      },
+      messages: await messagesOf(all),
     },
   };
+}
+
+async function messagesOf(frames: Frames): Promise<Record<string, object>> {
+  const messages: Record<string, object> = {};
+  for (const [type, frame] of Object.entries(frames)) {
+    messages[type] = { name: type, summary: frame.description ?? type, ...payloadOf(type, frame) };
+    await setImmediate();
+  }
+  for (const type of Object.keys(DOCUMENTED_EVENTS) as DocumentedType[]) {
+    messages[type] = {
+      name: type,
+      summary: DOCUMENTED_EVENTS[type].meaning,
+      contentType: 'application/cloudevents+json',
+      ...payloadOf(type, cloudEventSchema(type)),
+    };
+    await setImmediate();
+  }
+  return messages;
 }
 
 function operation(action: 'send' | 'receive', title: string, frames: Frames): object {

@@ -31,8 +31,8 @@ const CACHED = 'max-age=300';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Routes of /openapi.json, /asyncapi.json and /docs, which shows the first. All files are served from memory. The
- * OpenAPI document is made with the first request, because most processes never get one.
+ * Routes of /openapi.json, /asyncapi.json and /docs, which shows the first. All files are served from memory. Both
+ * documents are made with their first request, because most processes never get one.
  */
 export async function docsRoutes(documented: readonly Route[], version: string): Promise<Route[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
@@ -47,7 +47,11 @@ export async function docsRoutes(documented: readonly Route[], version: string):
     }));
     return (await openApi)[webhooks === '0' ? 'calls' : 'all'];
   };
-  const asyncApi = json(asyncApiDocument(version));
+  let asyncApi: Promise<StaticFile> | null = null;
+  const getAsyncApi = () => {
+    asyncApi ??= asyncApiDocument(version).then(json);
+    return asyncApi;
+  };
   const page = staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
   const parts = new Map([['start.js', staticFile('text/javascript; charset=utf-8', Buffer.from(START), CACHED)]]);
   for (const [name, type] of Object.entries(FILES)) {
@@ -64,7 +68,7 @@ export async function docsRoutes(documented: readonly Route[], version: string):
     staticRoute(
       about('/asyncapi.json', 'The AsyncAPI document of the WebSocket and of events'),
       ['application/json'],
-      () => asyncApi,
+      getAsyncApi,
     ),
     staticRoute(about('/docs', 'The interactive documentation of the API'), ['text/html'], () => page),
     staticRoute(

@@ -20,33 +20,48 @@ const MAX_OPERATIONS = 8;
 type Described = { page: StaticFile; json: StaticFile };
 
 /**
- * Routes of /errors, which lists the error codes, and /errors/:code: a page, or by `Accept` a problem document.
+ * Routes of /errors, which lists the error codes, and /errors/:code: a page, or by `Accept` a problem document. Each is
+ * made with its first request, because most processes never get one.
  * @param routes of the API, which say who returns a code
  */
 export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[] {
-  const entries = { data: ERROR_CODES.map((code) => problemOf(code, routes)) };
-  const all = describe(page('Errors – Doorbuster', listOf(ERROR_CODES)), entries, JSON_TYPE);
-  const byCode = new Map<string, Described>();
-  for (const code of ERROR_CODES) {
-    const html = page(`${code} – Doorbuster errors`, pageOf(code, routes));
-    byCode.set(code, describe(html, problemOf(code, routes), PROBLEM_TYPE));
-  }
-  const unknown = pageFile(page('No such error code – Doorbuster errors', UNKNOWN), 'no-store');
+  const all = madeOnce(() => {
+    const entries = { data: ERROR_CODES.map((code) => problemOf(code, routes)) };
+    return describe(page('Errors – Doorbuster', listOf(ERROR_CODES)), entries, JSON_TYPE);
+  });
+  const byCode = new Map<string, () => Described>(
+    ERROR_CODES.map((code) => [
+      code,
+      madeOnce(() => {
+        const html = page(`${code} – Doorbuster errors`, pageOf(code, routes));
+        return describe(html, problemOf(code, routes), PROBLEM_TYPE);
+      }),
+    ]),
+  );
+  const unknown = madeOnce(() => pageFile(page('No such error code – Doorbuster errors', UNKNOWN), 'no-store'));
   const about = { tag: 'operations', guards: ['document_quota'] } as const;
   return [
     staticRoute({ ...about, path: '/errors', summary: 'All error codes' }, ['text/html', 'application/json'], (req) =>
-      chosen(req, all),
+      chosen(req, all()),
     ),
     staticRoute(
       { ...about, path: '/errors/:code', summary: 'An error code', params: z.object({ code: z.string() }) },
       ['text/html', PROBLEM_TYPE],
       (req) => {
         const found = byCode.get(String(req.params.code));
-        return found ? chosen(req, found) : null;
+        return found ? chosen(req, found()) : null;
       },
-      (req) => (prefersPage(req) ? unknown : null),
+      (req) => (prefersPage(req) ? unknown() : null),
     ),
   ];
+}
+
+function madeOnce<Made>(make: () => Made): () => Made {
+  let made: Made | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 function describe(html: Buffer, document: object, type: string): Described {
