@@ -91,7 +91,7 @@ async function createDatabase() {
   const admin = new pg.Client(url.href);
   await admin.connect();
   const name = `shared_${randomUUID().replaceAll('-', '_')}`;
-  await admin.query(`create database ${name} template ${process.env.DOORBUSTER_TEST_TEMPLATE}`);
+  await admin.query(`create database ${name} template ${process.env.DOORBUSTER_TEST_TEMPLATE} strategy file_copy`);
   await admin.end();
   url.pathname = `/${name}`;
   return url.href;
