@@ -68,6 +68,7 @@ export const FEATURES = {
     'e2e/bad-input',
     'e2e/cors',
     'e2e/fuzz',
+    'e2e/fuzz.long',
     'e2e/hygiene',
   ],
   'api/ops/': ['e2e/operations', 'e2e/operator-session'],

@@ -99,7 +99,7 @@ describe('behind a blocked address', () => {
     expect((await buyer.solved(provider.solve(challengeOf(await buyer.buy())))).status).toBe(200);
   });
 
-  test('all of 300 users are served who solve it', async () => {
+  test('all of 60 users are served who solve it', async () => {
     const product = await open({ checkout_per_minute_per_address: 20 });
     const shop = async () => {
       const buyer = new Buyer(product, '198.51.100.1');
@@ -108,8 +108,8 @@ describe('behind a blocked address', () => {
     };
     const answers: Answer[] = [];
     // Fifty at once wait longer for the provider than an API does, on a machine with other work.
-    while (answers.length < 300) answers.push(...(await Promise.all(Array.from({ length: 10 }, shop))));
-    expect(countStatuses(answers)).toEqual({ 200: 300 });
+    while (answers.length < 60) answers.push(...(await Promise.all(Array.from({ length: 10 }, shop))));
+    expect(countStatuses(answers)).toEqual({ 200: 60 });
   });
 
   test('a proof of work is asked for while the provider is away, and then only', async () => {

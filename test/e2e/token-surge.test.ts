@@ -88,11 +88,11 @@ describe('a campaign that is stormed', () => {
   };
   const anyAddress = () => `10.1.${randomInt(256)}.${randomInt(256)}`;
 
-  /** Storms a campaign with at most 400 calls a second until the work is done. More would only measure the cores. */
+  /** Storms a campaign with at most 200 calls a second until the work is done. More would only measure the cores. */
   async function whileStorming(call: () => Promise<Answer>, work: () => Promise<void>): Promise<void> {
     let storming = true;
     const storm = async () => {
-      while (storming) await Promise.all([sleep(100), ...Array.from({ length: 40 }, call)]);
+      while (storming) await Promise.all([sleep(100), ...Array.from({ length: 20 }, call)]);
     };
     const storms = storm();
     try {

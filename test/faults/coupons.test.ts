@@ -7,7 +7,7 @@ import { verdictAtRest } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
-const CODES = 600;
+const CODES = 300;
 const TRIES_EACH = 3;
 
 test('kill -9 of the API in the middle of a crowd at a pool of codes: each code is used once, by whom it was told to', async () => {
