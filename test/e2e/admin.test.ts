@@ -5,11 +5,11 @@ import { keys, OPERATORS } from '../../shared/redis/keys.js';
 import { termsInRedis } from '../harness/audit.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
-import { SERVICE_SECRET, startService } from '../harness/service.js';
+import { SERVICE_SECRET, sharedService } from '../harness/service.js';
 import { arrive, checkoutAtOnce, checkoutInTurn, gatherShoppers, range } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

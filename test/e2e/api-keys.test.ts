@@ -5,12 +5,12 @@ import { expectProblem, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { EngineProxy } from '../harness/proxy.js';
 import { request } from '../harness/raw-http.js';
-import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { ADMIN_SECRET, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive, checkoutInTurn } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** API keys that operators create, and the roles that they have. */
-const service = await startService();
+const service = await sharedService();
 const { url: otherUrl } = await startApiProcess(service.env);
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 10, hold_seconds: 900 });

@@ -6,12 +6,12 @@ import { DOCUMENTED_EVENTS, EVENT_TYPES } from '../../shared/contracts/events.js
 import { SERVER_FRAMES } from '../../shared/contracts/frames.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { startReceiver } from '../harness/receiver.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, gatherShoppers, joinLine } from '../harness/shoppers.js';
 import { type Frame, openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const document = (await send(`${service.url}/asyncapi.json`)).body;
@@ -91,9 +91,9 @@ test('the frames of a socket agree with the AsyncAPI document', async () => {
 
 test('the events of a webhook and of the stream agree with the AsyncAPI and the OpenAPI document', async () => {
   const receiver = await startReceiver();
-  const created = await operator.call('POST', '/admin/webhooks', { url: receiver.url });
-  expect(created.status).toBe(201);
   const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900 });
+  const created = await operator.call('POST', '/admin/webhooks', { url: receiver.url, campaigns: [product] });
+  expect(created.status).toBe(201);
   const { data } = await arrive(service.url, product).checkout();
   await payments.confirm(String(data.reservation_id));
   await operator.call('POST', `/admin/campaigns/${product}/close`);

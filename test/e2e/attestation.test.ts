@@ -204,7 +204,7 @@ describe('GET /flash-sale/token', () => {
     ]);
     expect(new Set([...same, ...others]).size).toBe(5);
     // What changes from request to request does not matter.
-    const unstable = { 'x-request-id': 'r-1', cookie: 'a=b', accept: '*/*', 'x-forwarded-for': '203.0.113.7' };
+    const unstable = { 'x-request-id': 'r-1', cookie: 'a=b', accept: '*/*' };
     expect(await deviceOf({ ...browser, ...unstable })).toBe(same[0]);
   });
 

@@ -6,13 +6,13 @@ import { expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator } from '../harness/clients.js';
 import { objectText } from '../harness/invalid-values.js';
 import { request, requestJson } from '../harness/raw-http.js';
-import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { ADMIN_SECRET, sharedService } from '../harness/service.js';
 import { arrive, forEachAtMost } from '../harness/shoppers.js';
 
 // Invalid bodies; bad-requests.test.ts has invalid paths, methods and headers.
 
 // The few callers of this file always send invalid requests, which the limits would stop.
-const service = await startService({ VALIDATE_PER_MINUTE_PER_USER: '100000', REDEEM_PER_MINUTE_PER_USER: '100000' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 100_000, hold_seconds: 900, per_user_limit: 1_000 });
 const bought = await arrive(service.url, product).checkout();

@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator } from '../harness/clients.js';
 import { exchangeBytes, request } from '../harness/raw-http.js';
-import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { ADMIN_SECRET, sharedService } from '../harness/service.js';
 import { forEachAtMost } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 
 // Invalid paths, methods and headers, and bytes that are no HTTP.
 
-const service = await startService();
+const service = await sharedService();
 const product = await new Operator(service.url).openCampaign({ total_limit: 10, hold_seconds: 900 });
 const admin = { authorization: `Bearer ${ADMIN_SECRET}` };
 

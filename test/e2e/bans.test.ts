@@ -214,6 +214,10 @@ describe('a ban', () => {
     await until('it was lifted', async () => (await forged()).status === 200);
     await ban('network', '192.0.2.200');
     expect((await forged()).status).toBe(200);
+    // Nor does the address change which device is derived.
+    const derived = async (headers: Record<string, string>) =>
+      (await send(`${url}/flash-sale/token`, { headers })).data.device_fp;
+    expect(await derived({ 'x-forwarded-for': '192.0.2.201' })).toBe(await derived({}));
   });
 });
 

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { expect, test } from '@jest/globals';
+import { newAddress } from '../harness/addresses.js';
 import { expectProblem } from '../harness/checks.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { behindApi, sharedService } from '../harness/service.js';
 import { range } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
@@ -12,16 +13,17 @@ import { until } from '../harness/until.js';
 // What the cheap refusals (api/guards/abuse/blocklist-guard.ts) must not lose for being cheap. What they cost is
 // loadtest/bench/blocked.mjs.
 
-const BANNED = '198.51.100.7';
-const service = await startService({ TRUST_PROXY: '1', TOKENS_PER_MINUTE: '3', POLLS_PER_10_SECONDS: '10' });
+const BANNED = newAddress();
+const [BAD_USER, BAD_DEVICE, HOME] = [`user-${randomUUID()}`, `fp-${randomUUID()}`, newAddress()];
+const service = await behindApi(await sharedService(), { TOKENS_PER_MINUTE: '3', POLLS_PER_10_SECONDS: '10' });
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 1_000 });
 const ban = (kind: string, subject: string) =>
   operator.call('POST', '/admin/bans', { kind, subject, reason: 'a test', until: '2090-01-01T00:00:00Z' });
-await Promise.all([ban('network', BANNED), ban('user', 'user-bad'), ban('device', 'fp-bad')]);
+await Promise.all([ban('network', BANNED), ban('user', BAD_USER), ban('device', BAD_DEVICE)]);
 
 const buy = (who: { user?: string; device?: string; address?: string }, headers: Record<string, string> = {}) => {
-  const { user = `user-${randomUUID()}`, device = `fp-${randomUUID()}`, address = '192.0.2.1' } = who;
+  const { user = `user-${randomUUID()}`, device = `fp-${randomUUID()}`, address = HOME } = who;
   return send(`${service.url}/flash-sale/checkout`, {
     method: 'POST',
     headers: { 'x-forwarded-for': address, ...headers },
@@ -32,7 +34,7 @@ const tokenFrom = (address: string, id: string = randomUUID()) =>
   send(`${service.url}/flash-sale/token?device_fp=fp`, { headers: { 'x-forwarded-for': address, 'x-request-id': id } });
 
 test('every one of many refusals is a whole problem document with an instance that is in the log', async () => {
-  const ways = [{ address: BANNED }, { user: 'user-bad' }, { device: 'fp-bad' }];
+  const ways = [{ address: BANNED }, { user: BAD_USER }, { device: BAD_DEVICE }];
   const answers = await Promise.all(
     Array.from({ length: 300 }, (_, i) => buy(ways[i % 3] ?? {}, { 'x-request-id': `find-me-${i}-end` })),
   );
@@ -53,8 +55,9 @@ test('every one of many refusals is a whole problem document with an instance th
 });
 
 test('a network over its limit of tokens gets 429 with its quota, and again as cheaply', async () => {
+  const address = newAddress();
   const answers = [];
-  for (let i = 0; i < 6; i += 1) answers.push(await tokenFrom('192.0.2.77'));
+  for (let i = 0; i < 6; i += 1) answers.push(await tokenFrom(address));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429, 429, 429]);
   for (const answer of answers.slice(3)) {
     expectProblem(answer, 429, 'rate_limited');
@@ -63,18 +66,19 @@ test('a network over its limit of tokens gets 429 with its quota, and again as c
     expect(answer.headers.get('ratelimit')).toMatch(/^"token";r=0;t=\d+$/);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
   }
-  expect((await tokenFrom('192.0.2.78')).status).toBe(200);
+  expect((await tokenFrom(newAddress())).status).toBe(200);
 });
 
 test('a poller over its limit gets 429 with its quota, as cheaply, and no other user or network does', async () => {
-  const poll = (user: string, address: string, id: string = randomUUID()) =>
+  const [address, eager] = [newAddress(), `user-${randomUUID()}`];
+  const poll = (user: string, from: string, id: string = randomUUID()) =>
     send(`${service.url}/flash-sale/queue-status?product_id=${product}&user_id=${user}`, {
-      headers: { 'x-forwarded-for': address, 'x-request-id': id },
+      headers: { 'x-forwarded-for': from, 'x-request-id': id },
     });
-  for (let i = 0; i < 10; i += 1) expect((await poll('eager', '192.0.2.80')).status).toBe(200);
-  expectProblem(await poll('eager', '192.0.2.80'), 429, 'rate_limited');
+  for (let i = 0; i < 10; i += 1) expect((await poll(eager, address)).status).toBe(200);
+  expectProblem(await poll(eager, address), 429, 'rate_limited');
 
-  const answers = await Promise.all(range(1, 50).map((i) => poll('eager', '192.0.2.80', `poll-me-${i}-end`)));
+  const answers = await Promise.all(range(1, 50).map((i) => poll(eager, address, `poll-me-${i}-end`)));
   for (const answer of answers) {
     expectProblem(answer, 429, 'rate_limited');
     expect(answer.headers.get('ratelimit-policy')).toBe('"poll";q=10;w=10');
@@ -84,8 +88,8 @@ test('a poller over its limit gets 429 with its quota, as cheaply, and no other 
   await until('all of them are logged', () => logged().join().split('poll-me-').length > 50);
   // Together, and not one line each: none of them asked Redis.
   expect(logged().length).toBeLessThan(25);
-  expect((await poll('calm', '192.0.2.80')).status).toBe(200);
-  expect((await poll('eager', '192.0.2.81')).status).toBe(200);
+  expect((await poll(`user-${randomUUID()}`, address)).status).toBe(200);
+  expect((await poll(eager, newAddress())).status).toBe(200);
 });
 
 test('a connection goes on after a refusal with a small body, and ends after one with an unread body', async () => {

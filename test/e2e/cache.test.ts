@@ -5,9 +5,9 @@ import { Operator, send } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { metricsText } from '../harness/metrics.js';
 import { itBehindNginx, startNginx } from '../harness/nginx.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 
-const service = await startService({ TRUST_PROXY: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 
 type Raw = { status: number; headers: IncomingHttpHeaders; body: Buffer };

@@ -20,11 +20,11 @@ import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { FlakyFetch } from '../harness/flaky-fetch.js';
 import { handOverOf, SIGNING_KEY, secondsFromNow } from '../harness/identity.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const Socket = WebSocket as unknown as new (url: string) => SocketLike;

@@ -3,13 +3,13 @@ import { WebSocket } from 'ws';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, send } from '../harness/clients.js';
 import { request } from '../harness/raw-http.js';
-import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { ADMIN_SECRET, behindApi, sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
 // Pages of a shop at another origin, as browsers call for them.
 
 const SHOP = 'https://shop.example';
-const service = await startService({ SHOP_ORIGINS: `${SHOP}, capacitor://localhost` });
+const service = await behindApi(await sharedService(), { SHOP_ORIGINS: `${SHOP}, capacitor://localhost` });
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 10, hold_seconds: 900 });
 

@@ -4,13 +4,13 @@ import { expectProblem, expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { generateCodes, importCodes } from '../harness/issued-codes.js';
 import { ON_CLUSTER } from '../harness/redis-mode.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
 // One user redeems more often here than the usual limits allow; limits.test.ts tests them.
-const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000', UNKNOWN_CODES_PER_MINUTE: '1000000' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -4,12 +4,12 @@ import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { metricsText } from '../harness/metrics.js';
 import { EngineProxy } from '../harness/proxy.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** What an API does while it, Redis or Postgres is near its limit. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -4,14 +4,14 @@ import { describe, expect } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { itBehindNginx as behindNginx, startNginx } from '../harness/nginx.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { behindApi, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
 /** nginx with its firewall, before APIs of each role. `npm test -- --gateway` puts the same before all other tests. */
-const service = await startService({ API_ROLE: 'write', TRUST_PROXY: '1' });
+const service = await behindApi(await sharedService(), { API_ROLE: 'write' });
 const { url: read } = await startApiProcess({ ...service.env, API_ROLE: 'read', API_WRITE_URL: service.url });
 const operator = new Operator(service.url);
 const gateway = (change?: (text: string) => string) =>

@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { newAddress } from '../harness/addresses.js';
 import { accessibilityFindings, openPhone, showsHeadline as shows, startBrowser } from '../harness/browser.js';
 import { solve } from '../harness/challenge.js';
 import { TestChallengeProvider } from '../harness/challenge-provider.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { behindApi, sharedService, startApiProcess } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 
 /** Challenges that a person solves, in campaigns with `risk: strict`. */
 const provider = await TestChallengeProvider.start();
-const service = await startService({ TRUST_PROXY: '1', ...provider.env });
+const service = await behindApi(await sharedService(), { ...provider.env });
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;
@@ -44,11 +45,9 @@ class Buyer {
   }
   solved = (response: string) => this.buy({ challenge_solution: `human.${response}` });
 }
-let networks = 0;
 /** A network that a campaign has blocked. */
 async function blockedIn(product: string, url = service.url): Promise<string> {
-  networks += 1;
-  const address = `203.0.113.${networks}`;
+  const address = newAddress();
   for (let i = 0; i < 2; i += 1) await new Buyer(product, address, url).buy();
   return address;
 }
@@ -101,8 +100,9 @@ describe('behind a blocked address', () => {
 
   test('all of 60 users are served who solve it', async () => {
     const product = await open({ checkout_per_minute_per_address: 20 });
+    const address = newAddress();
     const shop = async () => {
-      const buyer = new Buyer(product, '198.51.100.1');
+      const buyer = new Buyer(product, address);
       const first = await buyer.buy();
       return first.status === 200 ? first : buyer.solved(provider.solve(challengeOf(first)));
     };
@@ -126,12 +126,12 @@ describe('behind a blocked address', () => {
     }
     // Work for another purpose of the same campaign.
     const leveled = await open({ attestation_level: 1, checkout_per_minute_per_address: 3 });
-    const worker = new Buyer(leveled, '203.0.113.250');
+    const worker = new Buyer(leveled, newAddress());
     const challenge_solution = await solve(await worker.buy());
     for (let i = 0; i < 3; i += 1) await new Buyer(leveled, worker.address).buy();
     expect(challengeOf(await worker.buy({ challenge_solution })).kind).toBe('human');
     // Work for a device that is named like the purpose of that work.
-    const other = new Buyer(leveled, '203.0.113.251');
+    const other = new Buyer(leveled, newAddress());
     const named = freshToken(`instead.${worker.device}`);
     const cheap = await solve(await other.buy(named));
     expect(challengeOf(await worker.buy({ challenge_solution: cheap })).kind).toBe('human');
@@ -140,7 +140,7 @@ describe('behind a blocked address', () => {
 
 test('a young account solves it too', async () => {
   const product = await open({ checkout_per_minute_per_address: 20 });
-  const buyer = new Buyer(product, '198.51.100.2');
+  const buyer = new Buyer(product, newAddress());
   const attributes = { account_created_at: new Date(Date.now() - 3_600_000).toISOString() };
   const challenge = challengeOf(await buyer.buy({ attributes }));
   expect(challenge.kind).toBe('human');

@@ -2,14 +2,14 @@ import net from 'node:net';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { Operator } from '../harness/clients.js';
 import { metricsText } from '../harness/metrics.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
 // Hostile clients with valid HTTP. bad-requests.test.ts has bytes that are no HTTP.
 
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
 

@@ -14,11 +14,11 @@ import {
   secondsFromNow,
   withTicket,
 } from '../harness/identity.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { behindApi, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
 /** Which requests prove their user where SHOPPER_IDENTITY requires a proof. */
-const service = await startService();
+const service = await behindApi(await sharedService(), {});
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const jwtApi = await startApiProcess({

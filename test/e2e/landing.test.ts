@@ -10,10 +10,13 @@ import { welcome } from '../../scripts/welcome.mjs';
 import { ERROR_CODES, ERRORS } from '../../shared/errors/catalogue.js';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { Operator, Shopper } from '../harness/clients.js';
-import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, sharedService, startApiProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+const service = await sharedService();
+/** Without the proxy that the shared service trusts: behind one, no caller is on this machine. */
+const development = { ...service.env, NODE_ENV: 'development', TRUST_PROXY: '' };
+const { url: demoUrl } = await startApiProcess({ ...development, DEMO: '1' });
 const operator = new Operator(service.url);
 const run = promisify(execFile);
 const browser = await startBrowser();
@@ -67,7 +70,7 @@ test('the page of an error code says what it means and what to do; a problem doc
 test('the landing page leads to sales, operators and documents in development, and shows no key without DEMO', async () => {
   const name = 'Tea & <b>biscuits</b>';
   const product = await operator.openCampaign({ name });
-  const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development' });
+  const { url, process: api } = await startApiProcess(development);
   const landing = await page(`${url}/`);
   expect(landing.status).toBe(200);
   expect(landing.text).toContain(`<a href="/sale/${product}">Tea &amp; &lt;b&gt;biscuits&lt;/b&gt;</a> (open)`);
@@ -101,11 +104,9 @@ function landingOf(url: string, headers: Record<string, string>): Promise<string
 }
 
 test('the landing page shows the keys with DEMO, to callers on this machine alone', async () => {
-  const development = { ...service.env, NODE_ENV: 'development' };
-  const { url, process: api } = await startApiProcess({ ...development, DEMO: '1' });
-  const { port } = new URL(url);
+  const { port } = new URL(demoUrl);
   const shown = async (headers: Record<string, string>) => {
-    const text = await landingOf(url, headers);
+    const text = await landingOf(demoUrl, headers);
     expect(text).toContain('Doorbuster is running');
     const keys = [ADMIN_SECRET, SERVICE_SECRET].filter((secret) => text.includes(secret));
     expect([0, 2]).toContain(keys.length);
@@ -119,7 +120,6 @@ test('the landing page shows the keys with DEMO, to callers on this machine alon
     expect([host, await shown({ host })]).toEqual([host, false]);
   for (const name of ['Via', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP'])
     expect([name, await shown({ host: 'localhost', [name]: '127.0.0.1' })]).toEqual([name, false]);
-  await api.stop();
 
   const networks = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const outside = networks.find(({ family, internal }) => family === 'IPv4' && !internal);
@@ -140,8 +140,7 @@ test('the commands of the landing page buy a unit and report its payment', async
   const soldOut = await operator.openCampaign({ total_limit: 1, hold_seconds: 0 });
   await new Shopper(service.url, soldOut).checkout();
   await operator.openCampaign({ product_id: `load-spike-${Date.now()}`, total_limit: 5 });
-  const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development', DEMO: '1' });
-  const text = await landingOf(url, { host: new URL(url).host });
+  const text = await landingOf(demoUrl, { host: new URL(demoUrl).host });
   const [, session = ''] = /<pre id="session"[^>]*>(.*?)<\/pre>/s.exec(text) ?? [];
   const commands = session.replace(/&(quot|#39|#123|lt|gt|amp);/g, (_, name: string) => ENTITIES[name] ?? '');
   expect(commands).toContain(`product='${product}'`);
@@ -153,7 +152,6 @@ test('the commands of the landing page buy a unit and report its payment', async
   const refused = await paste().catch((error: { stdout: string; stderr: string }) => error);
   expect(refused.stderr).toMatch(/^There is no reservation_id in \{.*"code":"sold_out".*\}\n$/);
   expect(refused.stdout).toBe('');
-  await api.stop();
 });
 
 test('the commands that `npm start` prints buy a unit and redeem a coupon, and print a refusal', async () => {
@@ -183,23 +181,21 @@ test('the commands that `npm start` prints buy a unit and redeem a coupon, and p
 
 inBrowser('in a browser', () => {
   test('the pages are accessible in light and dark, fit a phone, and copy the commands', async () => {
-    const { url, process: api } = await startApiProcess({ ...service.env, NODE_ENV: 'development', DEMO: '1' });
     for (const colorScheme of ['light', 'dark'] as const) {
       const { context, page, faults } = await openPhone(browser!, { colorScheme });
       for (const path of ['/', '/errors', '/errors/sold_out', '/errors/not_found']) {
-        await page.goto(url + path);
+        await page.goto(demoUrl + path);
         expect([path, await accessibilityFindings(page)]).toEqual([path, []]);
         expect([path, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([path, 320]);
       }
       await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-      await page.goto(`${url}/errors/sold_out`);
+      await page.goto(`${demoUrl}/errors/sold_out`);
       await page.getByRole('button', { name: 'Copy' }).click();
       await until('it is copied', async () => (await page.locator('.copy').textContent()) === 'Copied');
       expect(await page.evaluate('navigator.clipboard.readText()')).toContain('"code": "sold_out"');
       expect(faults).toEqual([]);
       await context.close();
     }
-    await api.stop();
   });
 });
 

@@ -5,14 +5,14 @@ import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
 import { erase } from '../harness/erasure.js';
 import { startReceiver } from '../harness/receiver.js';
-import { SERVICE_SECRET, startService } from '../harness/service.js';
+import { SERVICE_SECRET, sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { tablesWith } from '../harness/stored-text.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
 /** What a shop attaches to a claim returns with the reservation and its events. */
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const receiver = await startReceiver();

@@ -5,14 +5,14 @@ import { expectProblem } from '../harness/checks.js';
 import { Operator, send } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
 import { CLIENT_ID, CLIENT_SECRET, startIssuer } from '../harness/issuer.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { behindApi, sharedService, startApiProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
 /** Operators log in at a real OpenID Connect provider. */
 const port = await freePort();
 const redirectUrl = `http://127.0.0.1:${port}/admin/login/callback`;
 const { issuer, stop: stopIssuer } = await startIssuer(redirectUrl);
-const service = await startService({
+const service = await behindApi(await sharedService(), {
   PORT: String(port),
   OIDC_ISSUER: issuer,
   OIDC_CLIENT_ID: CLIENT_ID,
@@ -211,7 +211,10 @@ describe('a session', () => {
     const unknown = await operator.call('DELETE', '/admin/sessions/01a1fc6c-1111-7c3a-8f00-5a4c3b2a1900');
     expectProblem(unknown, 404, 'session_not_found');
     const actions = (await operator.call('GET', '/admin/audit?action=session.end')).data;
-    expect(actions).toMatchObject([{ actor: 'tester', before: { operator: 'ann-ended@shop.example' } }]);
+    const ended = (actions as unknown as { actor: string; before: { operator: string } }[]).filter(
+      ({ before }) => before.operator === 'ann-ended@shop.example',
+    );
+    expect(ended).toMatchObject([{ actor: 'tester' }]);
   });
 
   test.each([

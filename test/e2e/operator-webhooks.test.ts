@@ -3,12 +3,12 @@ import { startBrowser } from '../harness/browser.js';
 import { Operator } from '../harness/clients.js';
 import { expectSound, LIMIT_MS, pageOpener, press, SIZES, shows } from '../harness/operator-page.js';
 import { startReceiver } from '../harness/receiver.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** Webhooks on the operator’s page. */
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const browser = await startBrowser();
 const inBrowser = browser ? describe : describe.skip;

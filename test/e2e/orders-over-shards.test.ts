@@ -5,14 +5,14 @@ import { keys } from '../../shared/redis/keys.js';
 import { expectProblem, expectRows } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
 import { connectToRedis } from '../harness/sale.js';
-import { type Service, startService } from '../harness/service.js';
+import { type Service, sharedService, startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** Exclusive codes on one order that Redis alone cannot compare. */
 const SHARDS = 4;
-const limits = { REDEEM_PER_MINUTE_PER_USER: '1000' };
-const [one, several] = [await startService(limits), await startService({ ...limits, SHARDS: String(SHARDS) })];
+const one = await sharedService();
+const several = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000', SHARDS: String(SHARDS) });
 const newUser = () => `user-${randomUUID()}`;
 
 async function open({ url }: Service, terms: Record<string, unknown> = {}) {

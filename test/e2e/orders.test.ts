@@ -2,19 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectRows } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { arrive, countStatuses } from '../harness/shoppers.js';
 
 /** Several codes on one order. */
-const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const newCode = () => `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
 const newUser = () => `user-${randomUUID()}`;
 
+// One user redeems more often here than the usual limit allows.
+const LIMITS = { redeem_per_minute_per_user: 1_000 };
+
 async function open(stacking: object, terms: Record<string, unknown> = {}) {
   const code = newCode();
-  const shared = { code, total_limit: 100, hold_seconds: 900, per_user_limit: 9, stacking, ...terms };
+  const shared = { code, total_limit: 100, hold_seconds: 900, per_user_limit: 9, stacking, limits: LIMITS, ...terms };
   return { code, product: await operator.openCampaign(shared) };
 }
 const exclusive = () => open({ exclusive: true });

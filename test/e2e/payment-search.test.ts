@@ -6,13 +6,13 @@ import { accessibilityFindings, openPhone, startBrowser } from '../harness/brows
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { erase } from '../harness/erasure.js';
-import { FakeStripe, PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
-import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { FakeStripe, sendSigned } from '../harness/payment-providers.js';
+import { ADMIN_SECRET, sharedService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** What payment providers have reported, for operators. */
-const service = await startService(PROVIDER_ENV);
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const stripe = new FakeStripe(`${service.url}/payments/stripe`);

@@ -3,13 +3,13 @@ import { describe, expect, it } from '@jest/globals';
 import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
-import { FakeStripe, PROVIDER_ENV, sendMidtrans, sendSigned } from '../harness/payment-providers.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { FakeStripe, sendMidtrans, sendSigned } from '../harness/payment-providers.js';
+import { sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { untilWhole } from '../harness/verdict.js';
 
-const service = await startService(PROVIDER_ENV);
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const stripe = new FakeStripe(`${service.url}/payments/stripe`);

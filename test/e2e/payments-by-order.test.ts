@@ -4,12 +4,12 @@ import { newReservationPrefix } from '../../shared/domain/ids.js';
 import { expectProblem, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send, sendOnce } from '../harness/clients.js';
 import { erase } from '../harness/erasure.js';
-import { PROVIDER_ENV, sendSigned } from '../harness/payment-providers.js';
-import { SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
+import { sendSigned } from '../harness/payment-providers.js';
+import { SERVICE_SECRET, sharedService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-const service = await startService(PROVIDER_ENV);
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

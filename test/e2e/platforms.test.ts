@@ -5,7 +5,7 @@ import { solve } from '../harness/challenge.js';
 import { expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { TestGoogle } from '../harness/google.js';
-import { startApiProcess, startService } from '../harness/service.js';
+import { behindApi, sharedService, startApiProcess } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
@@ -16,7 +16,7 @@ import { until } from '../harness/until.js';
 const APP = 'ABCDE12345.com.example.shop';
 const apple = new TestApple();
 const google = new TestGoogle();
-const service = await startService({
+const service = await behindApi(await sharedService(), {
   ...apple.trustedBy(),
   APP_ATTEST_APP_IDS: `ZZZZZ99999.com.example.other,${APP}`,
   ...google.env,

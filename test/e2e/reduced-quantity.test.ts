@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, type Shopper, send } from '../harness/clients.js';
-import { SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
+import { SERVICE_SECRET, sharedService, startWorkerProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { untilWhole } from '../harness/verdict.js';
 
 /** A reservation gives back a part of its units and keeps the others. */
-const service = await startService();
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, Shopper, send } from '../harness/clients.js';
-import { ATTESTATION_KEY, startApiProcess, startService, TICKET_KEY } from '../harness/service.js';
+import { ATTESTATION_KEY, sharedService, startApiProcess, TICKET_KEY } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
 // Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then
@@ -15,7 +15,7 @@ const keysOf = (kid: string, byte: number, old: Buffer) => {
 const attestation = keysOf('a', 21, ATTESTATION_KEY);
 const tickets = keysOf('t', 22, TICKET_KEY);
 
-const service = await startService();
+const service = await sharedService();
 const step = async (name: keyof typeof attestation) =>
   (await startApiProcess({ ...service.env, ATTESTATION_KEYS: attestation[name], TICKET_KEYS: tickets[name] })).url;
 const STEPS = ['before', 'added', 'moved', 'after'] as const;

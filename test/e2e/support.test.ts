@@ -3,12 +3,12 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
 import { startReceiver } from '../harness/receiver.js';
-import { SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
+import { SERVICE_SECRET, sharedService, startWorkerProcess } from '../harness/service.js';
 import { arrive, checkoutInTurn } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
 /** Finding a user, an order or a payment, and helping them. */
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const search = (query: Record<string, string>): Promise<Answer> =>

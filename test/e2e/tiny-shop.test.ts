@@ -6,15 +6,15 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { freePort } from '../harness/free-port.js';
-import { FakeStripe, FakeStripeApi, PROVIDER_ENV } from '../harness/payment-providers.js';
+import { FakeStripe, FakeStripeApi } from '../harness/payment-providers.js';
 import { runProgram, startProgram } from '../harness/programs.js';
-import { ADMIN_SECRET, PAY_LINK_KEYS, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { ADMIN_SECRET, PAY_LINK_KEYS, SERVICE_SECRET, sharedService, startApiProcess } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger, untilWhole } from '../harness/verdict.js';
 
 const PRODUCT = 'tiny-shop';
-const service = await startService({ ...PROVIDER_ENV, WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const stripe = await new FakeStripeApi(new FakeStripe(`${service.url}/payments/stripe`)).start();
 const shopUrl = await startShop();

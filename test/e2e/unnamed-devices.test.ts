@@ -1,14 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { newAddress } from '../harness/addresses.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { countStatuses, withinASecond } from '../harness/shoppers.js';
 
 /** Shoppers who name no device: a token is not required, and the device is derived from headers and address. */
-const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000' });
+const service = await sharedService();
 const operator = new Operator(service.url);
-const telephone = { 'user-agent': 'Mozilla/5.0 (Pixel 9)', 'accept-language': 'de' };
+const telephone = {
+  'user-agent': 'Mozilla/5.0 (Pixel 9)',
+  'accept-language': 'de',
+  'x-forwarded-for': newAddress(),
+};
 const newUser = () => `user-${randomUUID()}`;
 const post = (path: string, json: Record<string, unknown>, headers: Record<string, string> = {}) =>
   send(`${service.url}${path}`, { method: 'POST', headers: { ...telephone, ...headers }, json });
@@ -65,7 +70,7 @@ describe('a user without a device', () => {
 
   test('redeems as often', async () => {
     const code = `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
-    await open({ code });
+    await open({ code, limits: { redeem_per_minute_per_user: 1_000 } });
     const oneUser = () => {
       const user = newUser();
       return () =>

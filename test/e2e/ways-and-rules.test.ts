@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import { newAddress } from '../harness/addresses.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { generateCodes } from '../harness/issued-codes.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 
 /**
@@ -11,7 +12,7 @@ import { freshToken } from '../harness/tokens.js';
  * and late payments take one without a caller: audience.test.ts, orders.test.ts, terms.test.ts and the tests of the
  * scripts have what holds for them.
  */
-const service = await startService({ TRUST_PROXY: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 
 type Call = { user: string; device?: string; address: string; headers: Record<string, string>; fields: object };
@@ -178,12 +179,12 @@ const RULES: Rule[] = [
   },
 ];
 
-let lastAddress = 0;
-const newCall = (): Call => {
-  lastAddress += 1;
-  const address = `198.51.${Math.floor(lastAddress / 200)}.${(lastAddress % 200) + 1}`;
-  return { user: `user-${randomUUID()}`, address, headers: { 'user-agent': 'a browser' }, fields: {} };
-};
+const newCall = (): Call => ({
+  user: `user-${randomUUID()}`,
+  address: newAddress(),
+  headers: { 'user-agent': 'a browser' },
+  fields: {},
+});
 
 for (const [name, way] of Object.entries(WAYS)) {
   describe(name, () => {

@@ -8,10 +8,10 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, Shopper } from '../harness/clients.js';
 import { startReceiver } from '../harness/receiver.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1' });
+const service = await sharedService();
 const operator = new Operator(service.url);
 const PROGRAM = join(projectRoot(), 'scripts/webhooks-listen.mjs');
 const env = { PATH: process.env.PATH, ADMIN_API_KEYS: service.env.ADMIN_API_KEYS, DATA_DIR: '/nonexistent' };

@@ -3,10 +3,10 @@ import type { Browser, Page } from 'playwright-core';
 import { openPhone, startBrowser } from './browser.js';
 import { Operator, PaymentService } from './clients.js';
 import { heading, LIMIT_MS, logIn, SIZES } from './operator-page.js';
-import { startService } from './service.js';
+import { sharedService } from './service.js';
 import { until } from './until.js';
 
-export const service = await startService();
+export const service = await sharedService();
 export const operator = new Operator(service.url);
 export const payments = new PaymentService(service.url);
 export const browser = await startBrowser();

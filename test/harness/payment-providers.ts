@@ -5,15 +5,9 @@ import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { atEnd } from './cleanup.js';
 import { type Answer, send } from './clients.js';
+import { MIDTRANS_KEY, PROVIDER_ENV, STRIPE_SECRET, WEBHOOK_SECRET } from './service-env.mjs';
 
-export const STRIPE_SECRET = 'whsec_a-stripe-secret-of-the-tests';
-export const WEBHOOK_SECRET = `whsec_${Buffer.from('a webhook secret of the tests').toString('base64')}`;
-export const MIDTRANS_KEY = 'SB-Mid-server-of-the-tests';
-export const PROVIDER_ENV = {
-  STRIPE_WEBHOOK_SECRETS: `whsec_an-older-stripe-secret,${STRIPE_SECRET}`,
-  PAYMENT_WEBHOOK_SECRETS: WEBHOOK_SECRET,
-  MIDTRANS_SERVER_KEY: MIDTRANS_KEY,
-};
+export { MIDTRANS_KEY, PROVIDER_ENV, STRIPE_SECRET, WEBHOOK_SECRET };
 
 type Metadata = Record<string, string>;
 const idOf = (prefix: string) => `${prefix}_${randomUUID().replaceAll('-', '').slice(0, 24)}`;

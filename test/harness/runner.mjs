@@ -7,7 +7,7 @@ const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @typ
 /** These files wait for engines, deadlines and browsers for most of a minute each. */
 const SLOW = [
   /\/test\/(?:faults|torture\/run|property)/,
-  /\/test\/e2e\/(?:sale-page|sale-page-states|operator-page|operator-page-screens|backup|backup-edges|rights|bans|client|codes|compose|rotation)\./,
+  /\/test\/e2e\/(?:backup|backup-edges|rights|bans|codes|compose)\./,
   /\/test\/integration\/(?:process-lifecycle|after-restore|reconcile|second-chance|second-chance-edges)\./,
 ];
 
@@ -27,7 +27,8 @@ export default class SpreadSlow extends TestRunner {
   runTests(tests, watcher, options) {
     const isSlow = (/** @type {import('jest-runner').Test} */ { path }) => SLOW.some((slow) => slow.test(path));
     const sharing = tests.filter(({ path }) => asksToShare(path));
-    const [slow, others] = [tests.filter(isSlow), tests.filter((test) => !isSlow(test) && !sharing.includes(test))];
+    const rest = tests.filter((test) => !sharing.includes(test));
+    const [slow, others] = [rest.filter(isSlow), rest.filter((test) => !isSlow(test))];
     const step = Math.floor((others.length * SLOW_WITHIN) / Math.max(1, slow.length));
     const ordered = slow.flatMap((test, i) => [test, ...others.slice(i * step, (i + 1) * step)]);
     return super.runTests([...sharing, ...ordered, ...others.slice(slow.length * step)], watcher, options);

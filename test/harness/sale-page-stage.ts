@@ -2,12 +2,10 @@ import { afterEach, describe } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { openPhone, startBrowser } from './browser.js';
 import { Operator, PaymentService } from './clients.js';
-import { startService } from './service.js';
+import { sharedService } from './service.js';
 import { arrive } from './shoppers.js';
 
-export const service = await startService({
-  IMAGE_ORIGINS: 'https://images.example,https://static.example,https://img.example',
-});
+export const service = await sharedService();
 export const operator = new Operator(service.url);
 export const payments = new PaymentService(service.url);
 export const browser = await startBrowser();

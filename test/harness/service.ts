@@ -14,6 +14,7 @@ import {
   ATTESTATION_KEY,
   PAY_LINK_KEYS,
   SERVICE_SECRET,
+  SHARED_SETTINGS,
   serviceEnv,
   TICKET_KEY,
 } from './service-env.mjs';
@@ -52,17 +53,19 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
 }
 
 /**
- * The service that files with the default configuration share in a Jest process, one after the other. A file has
- * campaigns and users of its own there, and neither stops a process nor depends on what others have left. After a file
- * that failed the next one gets a new service.
+ * The service that files share in a Jest process, one after the other, with the default configuration and
+ * `SHARED_SETTINGS`. A file has campaigns, users and addresses (`newAddress`) of its own there, and does not depend on
+ * what others have left. It may stop the worker, which is replaced before the next file. After a file that failed the
+ * next one gets a new service.
  */
 export async function sharedService(): Promise<Service> {
   const shared = (globalThis as { sharedService?: SharedService }).sharedService;
-  if (!shared) return startService();
+  if (!shared) return startService(SHARED_SETTINGS);
   const client = connectTo(shared.redis, '');
   const database = new pg.Client(shared.databaseUrl);
   await database.connect();
-  atEnd('the connections to the shared service', async () => {
+  atEnd('the shared service', async () => {
+    await removeWhatHoldsForAll(shared.url, database);
     shared.onLine = () => {};
     client.disconnect();
     await database.end();
@@ -76,13 +79,41 @@ export async function sharedService(): Promise<Service> {
   };
 }
 
-/** A process that no file may end. */
-function processOf(name: string, { child, pid, log }: SharedProcess, url: string): ServiceProcess {
-  const refuse = () => Promise.reject(new Error('this file shares its processes: it needs startService'));
+/** Returns the same service behind an API of its own with these settings, which the worker does not have. */
+export async function behindApi(service: Service, settings: NodeJS.ProcessEnv): Promise<Service> {
+  const env = { ...service.env, ...settings };
+  const { process: api, url } = await startApiProcess(env);
+  return { ...service, env, api, url };
+}
+
+/**
+ * Removes endpoints of webhooks, which would get the events of later files. Closes campaigns with uniform refusals, whose
+ * rules hold for all campaigns of that kind, and those that enforce rules, which hold for unknown codes and tokens.
+ */
+async function removeWhatHoldsForAll(url: string, database: pg.Client): Promise<void> {
+  const call = (method: string, path: string) =>
+    fetch(`${url}/admin/${path}`, { method, headers: { authorization: `Bearer ${ADMIN_SECRET}` } });
+  const { data = [] } = (await (await call('GET', 'webhooks')).json()) as { data?: { id: string }[] };
+  for (const { id } of data) await call('DELETE', `webhooks/${id}`);
+  const { rows } = await database.query<{ product_id: string }>(
+    `select product_id from campaigns where status <> 'closed'
+       and ((rules ->> 'uniform_refusals')::boolean or rules ->> 'risk' in ('enforce', 'strict'))`,
+  );
+  await Promise.all(rows.map(({ product_id }) => call('POST', `campaigns/${product_id}/close`)));
+}
+
+/** A process whose end is that of a file: the worker alone. */
+function processOf(name: 'api' | 'worker', shared: SharedProcess, url: string): ServiceProcess {
+  const { child, pid, log } = shared;
   log.length = 0;
   const kept = keepLog(name, log);
   if (name === 'api') kept.servesAt(url);
-  return { child, pid, log, stop: refuse, kill: refuse };
+  const end = async (signal: NodeJS.Signals) => {
+    if (name === 'api') throw new Error('this file shares its API: it needs startService');
+    shared.kill(signal);
+    await shared.exited;
+  };
+  return { child, pid, log, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }
 
 /**

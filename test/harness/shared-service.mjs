@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { startRedis } from '../../scripts/engines/redis.mjs';
 import { launch } from '../../scripts/processes.mjs';
-import { serviceEnv } from './service-env.mjs';
+import { SHARED_SETTINGS, serviceEnv } from './service-env.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PRELOAD = new URL('preload-contracts.mjs', import.meta.url).href;
@@ -20,6 +20,9 @@ const READY_LIMIT_MS = 60_000;
  * @property {import('node:child_process').ChildProcess} child
  * @property {number} pid
  * @property {string[]} log of the file that runs
+ * @property {import('../../scripts/processes.mjs').Running['kill']} kill
+ * @property {import('../../scripts/processes.mjs').Running['exit']} exit how it ended, if it has
+ * @property {import('../../scripts/processes.mjs').Running['exited']} exited
  *
  * @typedef {object} SharedService
  * @property {import('../../scripts/engines/engine.js').RunningEngine & { dataDir: string }} redis
@@ -29,7 +32,7 @@ const READY_LIMIT_MS = 60_000;
  * @property {SharedProcess} api
  * @property {SharedProcess} worker
  * @property {(line: string) => void} onLine called with each line that a process logs
- * @property {() => void} kill
+ * @property {() => Promise<void>} end
  */
 
 /** @type {Promise<SharedService> | null} */
@@ -37,13 +40,21 @@ let running = null;
 /** @type {number[]} */
 let pids = [];
 
-/** Returns the service of this Jest process, started with the first file that asks for it. */
-export function takeSharedService() {
+/**
+ * Returns the service of this Jest process, started with the first file that asks for it. A worker that the last file
+ * has stopped is replaced.
+ */
+export async function takeSharedService() {
   running ??= startSharedService().catch((error) => {
     running = null;
     throw error;
   });
-  return running;
+  const service = await running;
+  if (service.worker.exit()) {
+    service.worker = await startWorker(service.env, service);
+    pids = [service.api.pid, service.worker.pid, service.redis.pid];
+  }
+  return service;
 }
 
 /** The processes of the service, for what they cost; none when there is no service. */
@@ -51,10 +62,10 @@ export const sharedPids = () => pids;
 
 /** Ends the service, so that no later file sees what a failed one has left. The next file gets a new one. */
 export async function endSharedService() {
-  const ended = running;
+  const ended = await running;
   running = null;
+  await ended?.end();
   pids = [];
-  (await ended)?.kill();
 }
 
 /** @returns {Promise<SharedService>} */
@@ -67,23 +78,33 @@ async function startSharedService() {
     createDatabase(),
   ]);
   redis.unref?.();
-  const env = serviceEnv(redis.url, databaseUrl);
+  const env = serviceEnv(redis.url, databaseUrl, SHARED_SETTINGS);
   /** @type {Pick<SharedService, 'onLine'>} */
   const listener = { onLine: () => {} };
   const [api, worker] = await Promise.all([
     startProcess('api', ['--import', PRELOAD], env, 'the API is listening', listener),
-    startProcess('worker', [], env, 'the worker is running', listener),
+    startWorker(env, listener),
   ]);
   pids = [api.pid, worker.pid, redis.pid];
   const url = String(api.started.url);
   await untilReady(url);
-  return Object.assign(listener, {
+  /** @type {SharedService} */
+  const service = Object.assign(listener, {
     ...{ redis: { ...redis, dataDir }, databaseUrl, url, env, api, worker },
-    kill: () => {
-      for (const { kill } of [api, worker, redis]) kill('SIGKILL');
+    end: async () => {
+      const processes = [service.api, service.worker, redis];
+      for (const { kill } of processes) kill('SIGKILL');
+      await Promise.all(processes.map(({ exited }) => exited));
     },
   });
+  return service;
 }
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {Pick<SharedService, 'onLine'>} listener
+ */
+const startWorker = (env, listener) => startProcess('worker', [], env, 'the worker is running', listener);
 
 /** @returns {Promise<string>} the URL of a migrated database, which is gone with the Postgres of the run */
 async function createDatabase() {
@@ -107,7 +128,7 @@ async function createDatabase() {
  */
 async function startProcess(name, options, env, message, listener) {
   const main = join(ROOT, 'dist', name, 'main.js');
-  const { child, pid, kill, exited } = await launch(process.execPath, [...options, main], {
+  const { child, pid, kill, exit, exited } = await launch(process.execPath, [...options, main], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
     deathSignal: 'SIGKILL',
@@ -134,7 +155,7 @@ async function startProcess(name, options, env, message, listener) {
   ]);
   child.unref();
   for (const stream of [child.stdout, child.stderr]) /** @type {import('node:net').Socket} */ (stream).unref();
-  return { child, pid, log, kill, started: entry };
+  return { child, pid, log, kill, exit, exited, started: entry };
 }
 
 /** @param {string} url */

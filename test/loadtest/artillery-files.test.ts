@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { hasArtillery } from '../../loadtest/artillery.mjs';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { ledger } from '../harness/verdict.js';
 import { promised } from '../harness/violation.js';
 import { folderOfTest } from './load-test.js';
 
-const service = await startService();
+const service = await sharedService();
 const secretOf = (keys: unknown) => String(keys).slice(String(keys).indexOf(':') + 1);
 
 type FileRun = { code: number; output: string; counters: Record<string, number> };

@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { startService } from '../harness/service.js';
+import { createTestDatabase } from '../harness/engines.js';
+import { sharedService } from '../harness/service.js';
 import { loadTest } from './load-test.js';
 
-const service = await startService();
+const service = await sharedService();
 const engines = { REDIS_URL: String(service.env.REDIS_URL), DATABASE_URL: String(service.env.DATABASE_URL) };
 const keys = {
   ADMIN_API_KEYS: String(service.env.ADMIN_API_KEYS),
@@ -47,8 +48,8 @@ for (const [what, env, args, says] of refused) {
 }
 
 test('a run fails before the load when the engines are not those of the server', async () => {
-  const other = await startService();
-  const elsewhere = { ...engines, DATABASE_URL: String(other.env.DATABASE_URL) };
+  const { url } = await createTestDatabase();
+  const elsewhere = { ...engines, DATABASE_URL: url };
   const { code, output } = await loadTest({ ...keys, ...elsewhere }, 'opening-second', '--target', service.url);
   expect(output).toMatch(/The ledger could not be compared[\s\S]*must be those of the target/);
   expect(output).not.toMatch(/phones open the page/);

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { hasArtillery } from '../../loadtest/artillery.mjs';
 import { SCENARIOS } from '../../loadtest/scenarios.mjs';
-import { startService } from '../harness/service.js';
+import { sharedService } from '../harness/service.js';
 import { loadTest, reportOf } from './load-test.js';
 
 // A hundredth of the people. Responses, ledger and report are as at full size.
-const service = await startService();
+const service = await sharedService();
 const env = Object.fromEntries(
   ['REDIS_URL', 'DATABASE_URL', 'ADMIN_API_KEYS', 'SERVICE_API_KEYS'].map((name) => [name, service.env[name]]),
 );
