@@ -167,10 +167,12 @@ describe('a login', () => {
   });
 
   test('cannot be forged: neither the cookie of a login nor that of a session', async () => {
+    // The last characters of base64url have bits that mean nothing, so a changed end may be the same value.
+    const changed = (text: string) => (text.startsWith('A') ? 'B' : 'A') + text.slice(1);
     const { cookie } = await logIn('ann', 'shop-support');
     const [, token = '', mac = ''] = cookie.split('.');
     const forged = [
-      cookie.replace(mac, `${mac.slice(0, -2)}AA`),
+      cookie.replace(mac, changed(mac)),
       cookie.replace(token, token.split('').reverse().join('')),
       cookie.slice(0, -1),
       `${cookie}.x`,
@@ -180,7 +182,7 @@ describe('a login', () => {
     const jar = new Jar();
     await jar.go(`${url}/admin/login`);
     const sealed = String(jar.cookies.get('doorbuster_login'));
-    for (const value of [`${sealed.slice(0, -2)}AA`, sealed.replace('.', 'A.'), 'x', '.']) {
+    for (const value of [changed(sealed), sealed.replace('.', 'A.'), 'x', '.']) {
       jar.cookies.set('doorbuster_login', value);
       const refused = await jar.go(`${redirectUrl}?code=x&state=x`);
       expect(refused.headers.get('location')).toBe('/admin?login=expired');
