@@ -4,8 +4,9 @@ import type { Database, Queryable } from './pool.js';
 /**
  * Table `recovered_entries`: journal entries of one shard that a new history of Redis lacks. The processes that
  * acknowledged the entries write them; a promise that was acknowledged again has the id of its journal position and a
- * name (`generation-n-name`). The worker that recovers Redis applies each once. Applied entries are kept, so
- * that an entry that a second process saves later is not applied again.
+ * name (`generation-n-name`). The worker that recovers Redis applies each once. If the campaign has moved since, the
+ * entry is given to the shard of the campaign. Applied entries are kept, so that an entry that a second process saves
+ * later is not applied again.
  */
 export class RecoveredEntries {
   constructor(
@@ -50,8 +51,8 @@ export class RecoveredEntries {
     if (reservations.length === 0) return [];
     const { rows } = await client.query<{ id: string; fields: Record<string, string> }>(
       `select journal_id as id, fields from recovered_entries
-       where shard = $2 and applied_at is null and fields ->> 'kind' = 'acknowledged' and fields ->> 'reservation' = any($1)`,
-      [reservations, this.shard],
+       where applied_at is null and fields ->> 'kind' = 'acknowledged' and fields ->> 'reservation' = any($1)`,
+      [reservations],
     );
     return rows.map(({ id, fields }) => ({ journalId: id, fields }));
   }
@@ -61,11 +62,19 @@ export class RecoveredEntries {
     if (restocks.length === 0) return [];
     const { rows } = await client.query<{ id: string; fields: Record<string, string> }>(
       `select journal_id as id, fields from recovered_entries
-       where shard = $2 and fields ->> 'kind' = 'answered' and fields ->> 'answer' like 'restock|%'
+       where fields ->> 'kind' = 'answered' and fields ->> 'answer' like 'restock|%'
          and substring(fields ->> 'answer' from '[^|]*$') = any($1)`,
-      [restocks, this.shard],
+      [restocks],
     );
     return rows.map(({ id, fields }) => ({ journalId: id, fields }));
+  }
+
+  /** Gives entries to another shard, whose recovery applies them. */
+  async give(client: Queryable, entries: readonly RawEntry[], shard: number): Promise<void> {
+    await client.query('update recovered_entries set shard = $2 where journal_id = any($1::text[])', [
+      entries.map(({ journalId }) => journalId),
+      shard,
+    ]);
   }
 
   async markApplied(client: Queryable, entries: readonly Pick<RawEntry, 'journalId'>[]): Promise<void> {

@@ -24,6 +24,13 @@ export function generationOf(journalId: string): number {
   return journalPlace(journalId)[0];
 }
 
+/** Generations of different shards differ by their remainder of this, the largest number of shards. */
+export const GENERATIONS_APART = 64;
+
+/** Whether the entry was appended in this shard. */
+export const isOfShard = (journalId: string, shard: number): boolean =>
+  generationOf(journalId) % GENERATIONS_APART === shard;
+
 /** Returns the number of an entry in its history: the second part of its id. */
 export function numberOf(journalId: string): number {
   return journalPlace(journalId)[1];

@@ -100,19 +100,25 @@ export class ShardMap {
     return this.bucketOfRow(campaign, index) !== null;
   }
 
+  /** The shard of a campaign, as Postgres has it now, or of its first bucket. */
+  homeOf({ productId, shard }: Omit<Placed, 'buckets'>): number {
+    return shard ?? shardOfProduct(productId, this.count);
+  }
+
   /** The bucket of a campaign, as Postgres has it now, that a shard has; null = none. */
-  bucketOfRow({ productId, shard, buckets }: Placed, index: number): number | null {
-    return bucketOfShard(shard ?? shardOfProduct(productId, this.count), index, buckets, this.count);
+  bucketOfRow(campaign: Placed, index: number): number | null {
+    return bucketOfShard(this.homeOf(campaign), index, campaign.buckets, this.count);
   }
 
   /**
    * Whether a campaign as Postgres has it now is where this map has it. Otherwise this process must not load it by this
    * map: it would be in two shards.
    */
-  agreesWith({ productId, shard, buckets }: Placed): boolean {
+  agreesWith(campaign: Placed): boolean {
     if (this.count === 1) return true;
-    const home = shard ?? shardOfProduct(productId, this.count);
-    return !this.isSetBack && this.shardOf(productId, FIRST_BUCKET) === home && this.bucketsOf(productId) === buckets;
+    const { productId, buckets } = campaign;
+    const isSame = this.shardOf(productId, FIRST_BUCKET) === this.homeOf(campaign);
+    return !this.isSetBack && isSame && this.bucketsOf(productId) === buckets;
   }
 
   /**

@@ -148,6 +148,19 @@ const persisted = (product: string, count: number) =>
     return rows.length === count;
   });
 
+/** Waits until the schedule, which looks once a second, has looked so many times. */
+async function untilScheduled(times: number): Promise<void> {
+  const redis = stage.connectToRedis();
+  const looked = async () => {
+    const [job] = await redis.keys('*:sweeps:schedule');
+    return job ? await redis.hget(job, 'processedOn') : null;
+  };
+  for (let time = 0; time < times; time += 1) {
+    const before = await looked();
+    await until('the schedule has looked', async () => (await looked()) !== before);
+  }
+}
+
 /** Each shard has the version of Postgres. */
 const keptInRedis = async () => {
   const redis = stage.connectToRedis();
@@ -181,6 +194,50 @@ test('Postgres was set back to before a move', async () => {
   await expectRepaired(product);
   await expectAllKept(product, buyers, paid);
   await keptInRedis();
+});
+
+let saved = 0;
+/** A process saves a reservation that it acknowledged in the first history of this shard. @returns its id */
+async function saveLate(product: string, shard: number): Promise<string> {
+  const [row] = await stage.query<{ no: number; generation: string }>(
+    `select c.no, min(h.generation) as generation from campaigns c, journal_histories h
+     where c.product_id = $1 and h.shard = $2 group by c.no`,
+    [product, shard],
+  );
+  const reservation = randomUUID();
+  saved += 1;
+  const fields = {
+    ...{ kind: 'reserved', state: 'reserved', no: String(row?.no), reservation, user: 'late', order: 'late' },
+    ...{ at: String(Date.now()), due: String(Date.now() + 600_000), qty: '1', slot: '1', line: '0', terms: '1' },
+    ...{ code: '', key: '', answer: '', device: '', trace: '' },
+  };
+  await stage.query(
+    `insert into recovered_entries (journal_id, generation, number, fields, process_id, shard)
+     values ($1::bigint || '-' || $4::bigint, $1, $4, $2, 'a process', $3)`,
+    [row?.generation, fields, shard, 1_000_000 + saved],
+  );
+  return reservation;
+}
+
+const stateOf = async (product: string, reservation: string) => {
+  const redis = stage.connectToRedis();
+  const prefix = shardPrefix(await shardOf(product), SHARDS, false);
+  const record = await redis.hget(`${prefix}${keys.reservations(product as ProductId)}`, reservation);
+  redis.disconnect();
+  return record?.split('|')[0];
+};
+
+test('what a process saves after its campaign has moved gets to the new shard', async () => {
+  const product = await open(false);
+  const from = await shardOf(product);
+  // The last history of the new shard is later than the saved entry.
+  await moved('--campaign', product, '--to-shard', String(1 - from));
+  await moved('--campaign', product, '--to-shard', String(from));
+  await buy(product, 3);
+  const reservation = await saveLate(product, 1 - from);
+  await until('its shard has it', async () => (await stateOf(product, reservation)) === 'reserved');
+  await untilInService(0, 1);
+  expect((await ledger(stage.env, product)).verdict).toMatchObject({ persisted: 4, lost: 0, drift: 0 });
 });
 
 test('a move is refused before it takes a shard out of service while Postgres lacks places', async () => {
@@ -345,14 +402,7 @@ test('processes that run through load no second copy of a campaign whose place P
   const proven = await places();
   expect(proven.length).toBe(2);
   await stage.withoutPostgres(() => copyFolder(backup, folder));
-  const looked = async () => {
-    const [job] = await redis.keys('*:sweeps:schedule');
-    return job ? await redis.hget(job, 'processedOn') : null;
-  };
-  for (let round = 0; round < 3; round += 1) {
-    const before = await looked();
-    await until('the schedule has looked', async () => (await looked()) !== before);
-  }
+  await untilScheduled(3);
   expect(await places()).toEqual(proven);
   await expectRepaired(placed);
   await expectAllKept(placed, buyers, buyers[0] as Buyer);

@@ -148,9 +148,8 @@ export class Persistence {
     await recovered.save('a process', kept);
     const redemptions = new RedemptionsTable(this.database);
     const { database, cursor, metrics, log } = this;
-    return applyRecovered({ database, recovered, cursor, redemptions, metrics, log }, [
-      { generation: Number.MAX_SAFE_INTEGER, afterId: JOURNAL_START },
-    ]);
+    const histories = [{ generation: Number.MAX_SAFE_INTEGER, afterId: JOURNAL_START }];
+    return applyRecovered({ database, recovered, cursor, redemptions, metrics, log }, histories, new Map());
   }
 
   /** Puts a campaign into Postgres only. */

@@ -13,7 +13,7 @@ import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { insertHistory, voidedRow } from '../../shared/projection/write-history.js';
 import { isRefusedBatch, unlessRefused, writeProjection } from '../../shared/projection/write-projection.js';
-import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
+import { compareJournalIds, generationOf, isOfShard } from '../../shared/redis/journal-ids.js';
 import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
 import { type Adapted, adaptEntries } from './adapt-recovered.js';
 import { decodedOrNull, decodeRecovered, type Recovered, readKnownRows } from './known-rows.js';
@@ -48,12 +48,17 @@ export type Applied = { campaigns: Set<number>; applied: number; rejected: numbe
  * `journal_rejects`, with an event.
  * @param histories those that went into service, and the one that begins now. An entry that all later histories contain
  *   is not missing
+ * @param moved campaign number → the other shard that has the campaign. Its recovery applies the entries
  */
-export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readonly Beginning[]): Promise<Applied> {
+export async function applyRecovered(
+  deps: ApplyRecoveredDeps,
+  histories: readonly Beginning[],
+  moved: ReadonlyMap<number, number>,
+): Promise<Applied> {
   const total: Applied = { campaigns: new Set(), applied: 0, rejected: 0 };
   let size = CHUNK;
   for (;;) {
-    let chunk = await applyChunk(deps, histories, size);
+    let chunk = await applyChunk(deps, histories, moved, size);
     if (chunk.kind === 'none') break;
     if (chunk.kind === 'refused') {
       const { refused } = chunk;
@@ -76,16 +81,23 @@ export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readon
 type AppliedChunk = { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
 type Chunk = { kind: 'none' } | { kind: 'refused'; refused: readonly RawEntry[] } | AppliedChunk;
 
-async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginning[], size: number): Promise<Chunk> {
+async function applyChunk(
+  deps: ApplyRecoveredDeps,
+  histories: readonly Beginning[],
+  moved: ReadonlyMap<number, number>,
+  size: number,
+): Promise<Chunk> {
   let raws: RawEntry[] = [];
   try {
     return await deps.database.transaction(async (client) => {
       await deps.cursor.lock(client);
       const pending = await deps.recovered.pending(client, size);
       if (pending.length === 0) return { kind: 'none' };
-      const contained = pending.filter(({ journalId }) => isContained(journalId, histories));
+      const { shard } = deps.recovered;
+      const contained = pending.filter(({ journalId }) => isContained(journalId, shard, histories));
       await deps.recovered.markApplied(client, contained);
-      raws = pending.filter((raw) => !contained.includes(raw));
+      const missing = pending.filter((raw) => !contained.includes(raw));
+      raws = await giveMoved(deps, client, missing, moved);
       await deps.cursor.lockWrites(client);
       return await writeChunk(deps, client, raws);
     });
@@ -93,6 +105,21 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
     if (!isRefusedBatch(error)) throw error;
     return { kind: 'refused', refused: raws };
   }
+}
+
+/** Gives the entries of campaigns that have moved to the recovery of their shard. @returns the others */
+async function giveMoved(
+  { recovered }: ApplyRecoveredDeps,
+  client: Queryable,
+  raws: readonly RawEntry[],
+  moved: ReadonlyMap<number, number>,
+): Promise<RawEntry[]> {
+  const shardOf = ({ fields }: RawEntry) => moved.get(Number(fields.no));
+  for (const shard of new Set(moved.values())) {
+    const given = raws.filter((raw) => shardOf(raw) === shard);
+    if (given.length > 0) await recovered.give(client, given, shard);
+  }
+  return raws.filter((raw) => shardOf(raw) === undefined);
 }
 
 async function writeChunk(
@@ -192,10 +219,12 @@ async function reject(
 }
 
 /**
- * Whether every later history contains the entry, so that it was persisted from the journal. Such an entry was saved
- * because of a history that never went into service.
+ * Whether every later history of this shard contains the entry, so that it was persisted from the journal. Such an
+ * entry was saved because of a history that never went into service. An entry that another shard gave to this one is in
+ * no history of this one.
  */
-export function isContained(journalId: string, histories: readonly Beginning[]): boolean {
+export function isContained(journalId: string, shard: number, histories: readonly Beginning[]): boolean {
   const own = generationOf(journalId);
+  if (!isOfShard(journalId, shard)) return false;
   return histories.every(({ generation, afterId }) => generation <= own || compareJournalIds(journalId, afterId) <= 0);
 }

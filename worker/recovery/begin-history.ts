@@ -1,13 +1,16 @@
 import type { Epoch } from '../../shared/redis/epoch.js';
-import { compareJournalIds, generationOf, JOURNAL_START, nextId } from '../../shared/redis/journal-ids.js';
+import {
+  compareJournalIds,
+  GENERATIONS_APART,
+  generationOf,
+  JOURNAL_START,
+  nextId,
+} from '../../shared/redis/journal-ids.js';
 import type { Diagnosis, Look } from './diagnosis.js';
 import type { RecoveryDeps } from './recovery-deps.js';
 import { LockLost } from './recovery-lock.js';
 
 type Deps = Pick<RecoveryDeps, 'database' | 'cursor' | 'histories' | 'journal'>;
-
-/** Generations of different shards differ by their remainder of this, the largest number of shards. */
-const GENERATIONS_APART = 64;
 
 /**
  * A generation of the shard later than all known ones. It is later even than those that Postgres has lost by being set

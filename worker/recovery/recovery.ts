@@ -166,9 +166,8 @@ export class Recovery {
       if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
       if (drainable) await deps.drain(afterId);
       const { campaigns, ...counts } = missing
-        ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
+        ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }], await this.#homes())
         : { campaigns: new Set<number>(), applied: 0, rejected: 0 };
-      await this.#reportElsewhere(campaigns);
       const moved = await this.#moved(diagnosis.behind);
       for (const [no, product] of await deps.sale.reader.directory())
         if (moved.has(product) || elsewhere.has(product)) await deps.fill.removeCampaign(token, no, product);
@@ -225,6 +224,14 @@ export class Recovery {
   /** The campaigns that Postgres has in this shard. */
   async #here(): Promise<StoredCampaign[]> {
     return (await this.deps.campaigns.toRestore()).filter(this.deps.places.isIn);
+  }
+
+  /** Number of each campaign in another shard → that shard. Empty while Postgres lacks places that it had. */
+  async #homes(): Promise<ReadonlyMap<number, number>> {
+    const { campaigns, places } = this.deps;
+    if (places.map.isSetBack) return new Map();
+    const others = (await campaigns.toRestore()).filter((campaign) => !places.isIn(campaign));
+    return new Map(others.map((campaign) => [campaign.no, places.map.homeOf(campaign)]));
   }
 
   /**
@@ -302,17 +309,6 @@ export class Recovery {
       kind === 'verified' ? 'Redis was verified and is in service' : 'Redis was refilled and is in service';
     const level = reason === FIRST_START ? 'info' : 'warn';
     this.deps.log[level]({ reason, generation, ...fields, seconds }, message);
-  }
-
-  /** Entries that arrive after their campaign has moved are in Postgres, but not in its new shard. */
-  async #reportElsewhere(numbers: ReadonlySet<number>): Promise<void> {
-    if (numbers.size === 0) return;
-    const { campaigns, places, log } = this.deps;
-    const moved = (await campaigns.toRestore()).filter(
-      (campaign) => numbers.has(campaign.no) && !places.isIn(campaign),
-    );
-    for (const { productId } of moved)
-      log.error({ campaign: productId }, 'a campaign that has moved lacks recovered entries in Redis; reconcile it');
   }
 
   #reportBehind(behind: boolean): void {
