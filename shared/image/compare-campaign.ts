@@ -18,6 +18,7 @@ const TRIES = 3;
 /** `parts`: one for each bucket of the campaign, in their order. */
 export type ImageDeps = { parts: readonly PartDeps[]; redemptions: RedemptionsTable };
 
+type Side = Difference['side'];
 type Counts = { confirmed: number; voided: number; lost: number; drift: number; surplus: number };
 
 /**
@@ -108,15 +109,7 @@ class Comparison {
     const isArchived = this.archived[part.bucket] !== null;
     for await (const all of part.redis.reservationIds(BATCH)) {
       const ids = isArchived ? all : await part.postgres.missing(all);
-      if (ids.length === 0) continue;
-      const { redis, postgres } = await part.reservations(ids);
-      for (const { surplus, ...difference } of compareReservations(redis, postgres, ids)) {
-        const isLost = difference.side === 'redis';
-        if (!isLost && !isArchived) continue;
-        this.#counts[isLost ? 'lost' : 'drift'] += 1;
-        this.#counts.surplus += surplus;
-        this.#list([difference]);
-      }
+      if (ids.length > 0) await this.#compareReservations(part, ids, (side) => isArchived || side === 'redis');
     }
   }
 
@@ -127,17 +120,23 @@ class Comparison {
     for await (const ids of first.postgres.reservationIds(BATCH)) {
       for (const [part, own] of this.#byBucket(ids, bucketOfReservation)) {
         if (this.archived[part.bucket]) continue;
-        const { redis, postgres } = await part.reservations(own);
+        const { redis, postgres } = await this.#compareReservations(part, own, (side) => side !== 'redis');
         const isVoided = (id: string) => redis.facts.has(id) && postgres.get(id)?.state === 'voided';
         this.#countVoided(own.filter(isVoided).length);
-        for (const { surplus, ...difference } of compareReservations(redis, postgres, own)) {
-          if (difference.side === 'redis') continue;
-          this.#counts.drift += 1;
-          this.#counts.surplus += surplus;
-          this.#list([difference]);
-        }
       }
     }
+  }
+
+  /** Counts and lists the differences of some sides. @returns both sides */
+  async #compareReservations(part: CampaignPart, ids: readonly string[], counts: (side: Side) => boolean) {
+    const { redis, postgres } = await part.reservations(ids);
+    for (const { surplus, ...difference } of compareReservations(redis, postgres, ids)) {
+      if (!counts(difference.side)) continue;
+      this.#counts[difference.side === 'redis' ? 'lost' : 'drift'] += 1;
+      this.#counts.surplus += surplus;
+      this.#list([difference]);
+    }
+    return { redis, postgres };
   }
 
   #countVoided(reservations: number): void {
@@ -163,7 +162,7 @@ class Comparison {
   }
 
   /** @param side that has places which the other one lacks; `postgres` also has those that differ */
-  async #comparePlaces(part: CampaignPart, users: readonly string[], side: Difference['side']): Promise<void> {
+  async #comparePlaces(part: CampaignPart, users: readonly string[], side: Side): Promise<void> {
     const { redis, postgres } = await part.places(users);
     for (const difference of comparePlaces(redis, postgres, users)) {
       if (difference.side !== side) continue;
