@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { EngineUrls } from '../shared/config/config.js';
-import { LIMITS } from '../shared/config/limits.js';
 import { serviceVersion } from '../shared/config/project-root.js';
 import { Refused } from '../shared/errors/faults.js';
 import { readFormat } from '../shared/postgres/format.js';
@@ -65,10 +64,7 @@ await runCommand({
 /** Connects to all shards, or to none if the database has no schema. @throws Refused when Redis cannot be reached */
 async function openShards({ redis }: EngineUrls, database: Database): Promise<CommandShards | null> {
   if ((await readFormat(database)) === null) return null;
-  const shards = await CommandShards.of(redis, database, {
-    commandMs: COPY_STATEMENT_MS,
-    connectMs: LIMITS.commandConnectMs,
-  });
+  const shards = await CommandShards.of(redis, database, { commandMs: COPY_STATEMENT_MS });
   try {
     for (let index = 0; index < shards.map.count; index += 1) await shards.open(index);
     return shards;

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { type ShardCount, shardPrefix } from '../shared/domain/shards.js';
 import { readSharding } from '../shared/postgres/installation.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JournalCursor } from '../shared/projection/journal-cursor.js';
-import type { ConnectionLimits } from '../shared/redis/connection-options.js';
 import { connectForCommands } from '../shared/redis/connections.js';
 import { Journal } from '../shared/redis/journal.js';
 import type { RedisTarget } from '../shared/redis/redis-target.js';
@@ -30,11 +30,11 @@ export class CommandShards {
     readonly target: RedisTarget,
     readonly database: Database,
     readonly map: ShardMap,
-    readonly limits: ConnectionLimits,
+    readonly limits: { commandMs: number },
   ) {}
 
   /** Reads from Postgres how many shards there are. @throws EngineUnavailable */
-  static async of(target: RedisTarget, database: Database, limits: ConnectionLimits): Promise<CommandShards> {
+  static async of(target: RedisTarget, database: Database, limits: { commandMs: number }): Promise<CommandShards> {
     const sharding = await readSharding(database);
     const map = new ShardMap(sharding.shards as ShardCount);
     map.replace(sharding);
@@ -48,12 +48,13 @@ export class CommandShards {
     const onCluster = this.target.kind === 'cluster';
     const namespace = this.target.kind === 'cluster' ? this.target.namespace : '';
     const prefix = shardPrefix(index, this.map.count, onCluster, namespace);
-    const redis = connectForCommands(this.target, this.limits, () => {}, prefix);
+    const connectMs = LIMITS.commandConnectMs;
+    const redis = connectForCommands(this.target, { ...this.limits, connectMs }, () => {}, prefix);
     const cursor = new JournalCursor(this.database, index, this.map.count > 1);
     const scripts = new ScriptRunner(redis, join(projectRoot(), 'lua'));
     const shard = { index, redis, scripts, journal: new Journal(redis), cursor };
     this.#opened.set(index, shard);
-    const limit = setTimeout(() => redis.emit('error', new Error('no server replies')), this.limits.connectMs * 2);
+    const limit = setTimeout(() => redis.emit('error', new Error('no server replies')), connectMs * 2);
     await new Promise<void>((resolve, reject) => {
       redis.once('ready', resolve);
       redis.once('error', reject);

@@ -1,7 +1,6 @@
 import { userInfo } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { EngineUrls } from '../shared/config/config.js';
-import { LIMITS } from '../shared/config/limits.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { Refused } from '../shared/errors/faults.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
@@ -92,7 +91,7 @@ async function drop(
 async function refuseIfNeeded({ partitions, target, database }: Context, campaign: StoredCampaign): Promise<void> {
   if (campaign.status !== 'closed') throw new Refused(`The campaign is ${campaign.status}. Close it first.`);
   if (campaign.held > 0) throw new Refused(`${campaign.held} units are held, and may still be paid.`);
-  const shards = await CommandShards.of(target, database, { commandMs: 10_000, connectMs: LIMITS.commandConnectMs });
+  const shards = await CommandShards.of(target, database, { commandMs: 10_000 });
   try {
     for (let bucket = 0; bucket < campaign.buckets; bucket += 1) {
       const { redis } = await shards.of(campaign.productId, bucket);

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIMITS } from '../../shared/config/limits.js';
 import { isClean } from '../../shared/contracts/verdict.js';
 import { SHARD_COUNTS } from '../../shared/domain/shards.js';
 import { Refused } from '../../shared/errors/faults.js';
@@ -18,7 +17,7 @@ import { verdictLine } from '../reconcile/report.js';
 export type RedisChoice = 'keep' | 'discard';
 
 const STATEMENT_MS = 120_000;
-const CONNECTION = { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs };
+const CONNECTION = { commandMs: STATEMENT_MS };
 const LOOK_EVERY_MS = 500;
 /** SHARDS of each live worker, which reports twice a second for each of its shards. */
 const WORKERS = `select distinct count(*)::int as shards from journal_processes

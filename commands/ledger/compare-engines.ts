@@ -24,55 +24,41 @@ export async function compareEngines(
   product: string,
   warn: (reason: string) => void,
 ): Promise<Verdict & Source['read']> {
-  const comparison = new Comparison(urls, product, warn);
+  const opened: (Database | CommandShards)[] = [];
+  const connect: Connect = (url, statementMs = STATEMENT_MS) => {
+    const database = connectDatabase('ledger', url, statementMs, 3);
+    opened.push(database);
+    return database;
+  };
+  const compare = async (database: Database) => {
+    const shards = await CommandShards.of(urls.redis, database, { commandMs: STATEMENT_MS });
+    opened.push(shards);
+    const campaign = await new CampaignsTable(database).find(product);
+    if (!campaign) throw new Error(`there is no campaign for ${product}`);
+    return compareCampaign(await ledgerDeps(database, shards, campaign), campaign);
+  };
   try {
-    return await whereCovered(await comparison.sources(), (database) => comparison.of(database), warn);
+    return await whereCovered(await sourcesOf(urls, connect, warn), compare, warn);
   } finally {
-    await comparison.close();
+    await Promise.all(opened.map((one) => one.close()));
   }
 }
 
-class Comparison {
-  readonly #databases: Database[] = [];
-  readonly #opened: CommandShards[] = [];
+type Connect = (url: string, statementMs?: number) => Database;
 
-  constructor(
-    readonly urls: EngineUrls,
-    readonly product: string,
-    readonly warn: (reason: string) => void,
-  ) {}
-
-  /** The databases whose rows may be compared, in their order. The second one is read where the first one stops. */
-  async sources(): Promise<Source[]> {
-    const { databaseUrl, databaseReadUrl } = this.urls;
-    const primary = this.#connect(databaseUrl);
-    if (databaseReadUrl === null) return [{ database: primary, read: {} }];
-    const replica = this.#connect(databaseReadUrl);
-    const limits = { replicaWaitMs: REPLICA_WAIT_MS, replicaAwayMs: 0 };
-    const asked = this.#connect(databaseReadUrl, LIMITS.postgresStatementMs);
-    const { source, asOf } = await new ReadReplica(primary, asked, limits, this.warn).current();
-    const ofPrimary = { database: primary, read: { read_from: 'primary', as_of: asOf } };
-    if (source === 'primary') return [ofPrimary];
-    return [{ database: replica, read: { read_from: source, as_of: asOf } }, ofPrimary];
-  }
-
-  async of(database: Database): Promise<Verdict> {
-    const limits = { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs };
-    const shards = await CommandShards.of(this.urls.redis, database, limits);
-    this.#opened.push(shards);
-    const campaign = await new CampaignsTable(database).find(this.product);
-    if (!campaign) throw new Error(`there is no campaign for ${this.product}`);
-    return compareCampaign(await ledgerDeps(database, shards, campaign), campaign);
-  }
-
-  async close(): Promise<void> {
-    for (const shards of this.#opened) shards.close();
-    await Promise.all(this.#databases.map((one) => one.close()));
-  }
-
-  #connect(url: string, statementMs = STATEMENT_MS): Database {
-    const database = connectDatabase('ledger', url, statementMs, 3);
-    this.#databases.push(database);
-    return database;
-  }
+/** The databases whose rows may be compared, in their order. The second one is read where the first one stops. */
+async function sourcesOf(
+  { databaseUrl, databaseReadUrl }: EngineUrls,
+  connect: Connect,
+  warn: (reason: string) => void,
+): Promise<Source[]> {
+  const primary = connect(databaseUrl);
+  if (databaseReadUrl === null) return [{ database: primary, read: {} }];
+  const replica = connect(databaseReadUrl);
+  const limits = { replicaWaitMs: REPLICA_WAIT_MS, replicaAwayMs: 0 };
+  const asked = connect(databaseReadUrl, LIMITS.postgresStatementMs);
+  const { source, asOf } = await new ReadReplica(primary, asked, limits, warn).current();
+  const ofPrimary = { database: primary, read: { read_from: 'primary', as_of: asOf } };
+  if (source === 'primary') return [ofPrimary];
+  return [{ database: replica, read: { read_from: source, as_of: asOf } }, ofPrimary];
 }

@@ -49,10 +49,7 @@ export async function compareRegions(
   product: string,
 ): Promise<RegionsVerdict> {
   const database = connectDatabase('ledger', urls.databaseUrl, STATEMENT_MS, 2);
-  const shards = await CommandShards.of(urls.redis, database, {
-    commandMs: STATEMENT_MS,
-    connectMs: LIMITS.commandConnectMs,
-  });
+  const shards = await CommandShards.of(urls.redis, database, { commandMs: STATEMENT_MS });
   try {
     const campaign = await new CampaignsTable(database).find(product);
     const sellers = campaign && storedRegions(campaign.rules.regions);

@@ -1,5 +1,4 @@
 import type { EngineUrls } from '../../shared/config/config.js';
-import { LIMITS } from '../../shared/config/limits.js';
 import { isClean } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { compareCampaign } from '../../shared/image/compare-campaign.js';
@@ -43,8 +42,7 @@ export async function repairAfterRestore(
   const database = connectDatabase('reconcile', databaseUrl, STATEMENT_MS);
   let shards: CommandShards | null = null;
   try {
-    const limits = { commandMs: STATEMENT_MS, connectMs: LIMITS.commandConnectMs };
-    const places = await RestoredPlaces.read({ target, database, limits });
+    const places = await RestoredPlaces.read({ target, database, limits: { commandMs: STATEMENT_MS } });
     shards = places.shards;
     for (const line of places.lines) terminal.print(line);
     if (places.hasLostNumber && options.dryRun) return reportLostNumber(terminal);

@@ -2,7 +2,6 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { SHARD_COUNTS, type ShardCount, shardOfProduct } from '../../shared/domain/shards.js';
 import { raiseMapVersion, readSharding, type Sharding } from '../../shared/postgres/installation.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
-import type { ConnectionLimits } from '../../shared/redis/connection-options.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
 import { decodeInstallation, type Installation } from '../../shared/redis/installation.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -16,7 +15,7 @@ export class TwoPlaces extends Error {
   override readonly name = 'TwoPlaces';
 }
 
-type Engines = { target: RedisTarget; database: Database; limits: ConnectionLimits };
+type Engines = { target: RedisTarget; database: Database; limits: CommandShards['limits'] };
 
 /**
  * The number of shards, and where campaigns are. Postgres has both, and loses the last changes when it is set back.
