@@ -1,13 +1,12 @@
 import { ClaimErasure } from '../shared/archive/claim-erasure.js';
 import type { UserId } from '../shared/domain/ids.js';
 import { type CampaignOfUser, UserRows } from '../shared/postgres/user-rows.js';
-import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import { UserRecords } from '../shared/sale/user-records.js';
 import type { Core } from './core.js';
 
 /** What replaces the claims of a user in both engines. */
-export function claimErasureOf({ config, database, sales }: Core): { rows: UserRows; claims: ClaimErasure } {
-  const cursor = new JournalCursor(database, 0, config.shards > 1);
+export function claimErasureOf({ shards, database, sales }: Core): { rows: UserRows; claims: ClaimErasure } {
+  const { cursor } = shards.home;
   const rows = new UserRows(database, async (client) => {
     await cursor.lock(client);
     await cursor.lockWrites(client);

@@ -20,6 +20,7 @@ import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
 import type { StoredCampaign } from '../shared/postgres/campaigns.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
 import type { Database } from '../shared/postgres/pool.js';
+import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import { JobQueues, type QueueServer } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
@@ -35,6 +36,7 @@ const RECOVERIES = 6;
 
 /** What the worker has for each shard. */
 export type WorkerShard = Shard & {
+  cursor: JournalCursor;
   sale: SaleStore;
   /**
    * Calls scripts even while Redis is out of service. It needs no recall of archived users: it voids reservations whose
@@ -121,7 +123,8 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     });
     const has = (product: ProductId) => map.bucketIn(product, index) !== null;
     const isHere = (campaign: StoredCampaign) => !map.isSetBack && map.isIn(campaign, index);
-    return { ...shard, ...createSaleStores(config, database, shard), has, isHere };
+    const cursor = new JournalCursor(database, index, config.shards > 1);
+    return { ...shard, ...createSaleStores(config, database, shard), cursor, has, isHere };
   });
   const shards = new Shards(all, map);
   const sales = new Sales(

@@ -11,7 +11,6 @@ import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RegionAcknowledgements } from '../shared/postgres/region-acknowledgements.js';
 import { RegionTransfers } from '../shared/postgres/region-transfers.js';
 import { SaleMinutes } from '../shared/postgres/sale-minutes.js';
-import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import type { Processor } from '../shared/queues/job-worker.js';
 import { SaleCopy } from '../shared/sale/sale-copy.js';
 import type { Archiving } from './archive/archive.module.js';
@@ -157,8 +156,8 @@ async function prune(core: Core, events: Events, archive: Archiving, claims: Ret
   await removeExpired(retentionOf(core, claims));
 }
 
-async function fillMinutes({ config, database }: Core, log: Core['log']): Promise<void> {
-  const cursor = new JournalCursor(database, 0, config.shards > 1);
+async function fillMinutes({ shards, database }: Core, log: Core['log']): Promise<void> {
+  const { cursor } = shards.home;
   await fillSaleMinutes({
     minutes: new SaleMinutes(database),
     lock: async (client) => {

@@ -1,7 +1,6 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import { CampaignArchive } from '../../shared/sale/campaign-archive.js';
 import type { Core } from '../core.js';
@@ -18,11 +17,11 @@ export type Archiving = {
 export function archiveModule({ config, database, shards }: Core): Archiving {
   const idempotencyKeys = new IdempotencyKeys(database);
   const archives = shards.all.map(
-    ({ index, sale, scripts, log }) =>
+    ({ index, sale, scripts, cursor, log }) =>
       new ArchiveClosed({
         redemptions: new RedemptionsTable(database),
         campaigns: new CampaignsTable(database),
-        cursor: new JournalCursor(database, index),
+        cursor,
         sale: sale.reader,
         bucketIn: (product) => shards.map.bucketIn(product, index),
         archive: new CampaignArchive(scripts),

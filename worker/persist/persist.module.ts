@@ -1,7 +1,6 @@
 import { LIMITS } from '../../shared/config/limits.js';
 import { queueOf } from '../../shared/contracts/jobs.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
@@ -30,8 +29,7 @@ export function persistModule(
     connections: 1 + Math.min(shards.all.length, WRITERS),
     statementMs: LIMITS.persistStatementMs,
   });
-  return shards.all.map(({ index, commands, journal, histories, filler, log }) => {
-    const cursor = new JournalCursor(database, index, shards.all.length > 1);
+  return shards.all.map(({ commands, journal, histories, filler, cursor, log }) => {
     return new Persist({
       database: pool,
       journal,

@@ -2,7 +2,6 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import { Uncovered } from '../../shared/image/journal-tail.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { JobResults } from '../../shared/redis/job-results.js';
 import type { Core, WorkerShard } from '../core.js';
 import { type ReconcileDeps, reconcileAll, reconcileCampaign } from './reconcile.js';
@@ -24,11 +23,7 @@ export function reconcileModule(
 ): Reconciling {
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(shards.home.commands);
-  const partOf = ({ index, sale, journal }: WorkerShard) => ({
-    sale: sale.reader,
-    journal,
-    cursor: new JournalCursor(database, index, shards.all.length > 1),
-  });
+  const partOf = ({ sale, journal, cursor }: WorkerShard) => ({ sale: sale.reader, journal, cursor });
   const common = {
     redemptions: new RedemptionsTable(database),
     database,

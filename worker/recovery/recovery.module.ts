@@ -4,7 +4,6 @@ import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { readSharding } from '../../shared/postgres/installation.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
 import { readInstallation } from '../../shared/redis/installation.js';
 import type { Core, WorkerShard } from '../core.js';
@@ -60,7 +59,7 @@ export function recoveryModule(core: Core, persists: readonly Persisting[]): Ref
 /** Makes what recovers one shard. Only the command that moves campaigns calls it without starting it. */
 export function createRecovery(
   { name, config, metrics, database, lockDatabase, shards }: Core,
-  { index, log, redis, clock, gate, journal, histories, recovered, watch, sale, filler, isHere }: WorkerShard,
+  { index, log, redis, clock, gate, journal, histories, recovered, watch, sale, filler, cursor, isHere }: WorkerShard,
   persist: Persisting,
 ): { recovery: Recovery; outages: PlannedOutages; preheat: (campaign: StoredCampaign) => Promise<void> } {
   const campaigns = new CampaignsTable(database);
@@ -88,7 +87,7 @@ export function createRecovery(
       },
       elsewhere: (products) => elsewhere(shards.all, index, products),
     },
-    cursor: new JournalCursor(database, index, shards.all.length > 1),
+    cursor,
     histories,
     recovered,
     redemptions: new RedemptionsTable(database),
