@@ -109,7 +109,7 @@ async function applyChunk(
 
 /** Gives the entries of campaigns that have moved to the recovery of their shard. @returns the others */
 async function giveMoved(
-  { recovered }: ApplyRecoveredDeps,
+  { recovered, log }: ApplyRecoveredDeps,
   client: Queryable,
   raws: readonly RawEntry[],
   moved: ReadonlyMap<number, number>,
@@ -117,7 +117,9 @@ async function giveMoved(
   const shardOf = ({ fields }: RawEntry) => moved.get(Number(fields.no));
   for (const shard of new Set(moved.values())) {
     const given = raws.filter((raw) => shardOf(raw) === shard);
-    if (given.length > 0) await recovered.give(client, given, shard);
+    if (given.length === 0) continue;
+    await recovered.give(client, given, shard);
+    log.warn({ entries: given.length, to: shard }, 'saved entries were given to the shard of their campaigns');
   }
   return raws.filter((raw) => shardOf(raw) === undefined);
 }
