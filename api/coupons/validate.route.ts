@@ -93,9 +93,13 @@ async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: strin
 
 type Judge = (typed: string) => Promise<{ issued: IssuedCode }>;
 
-/** @throws Problem 429 if every code was refused because the network has sent too many unknown ones */
-async function judgedEach(codes: readonly string[], judge: Judge): Promise<Judged[]> {
-  const judged = await Promise.all(codes.map((typed) => judgedOf(typed, judge)));
+/**
+ * Judges the first code before the others, so that a caller over the quota costs as much with ten codes as with one.
+ * @throws Problem 429 if every code was refused because the network has sent too many unknown ones
+ */
+async function judgedEach([first = '', ...others]: readonly string[], judge: Judge): Promise<Judged[]> {
+  const judged = [await judgedOf(first, judge)];
+  judged.push(...(await Promise.all(others.map((typed) => judgedOf(typed, judge)))));
   const refusals = judged.flatMap((one) => ('refusal' in one && one.refusal.status === 429 ? [one.refusal] : []));
   if (refusals[0] && refusals.length === judged.length) throw refusals[0];
   return judged;

@@ -64,6 +64,16 @@ describe('one user', () => {
     expect(await metric('doorbuster_limited_total{policy="validate"}')).toBe(1);
   });
 
+  test('over the quota costs as much with ten codes as with one', async () => {
+    const user = newUser();
+    const codes = await Promise.all(Array.from({ length: 10 }, async () => (await open()).code));
+    const checkAll = () => post('/coupons/validate', { codes, user_id: user, cart: { subtotal: 1, currency: 'IDR' } });
+    const judged = () => metric('doorbuster_coupons_total{action="validate",outcome="rate_limited"}');
+    let before = 0;
+    for (let status = 200; status !== 429; status = (await checkAll()).status) before = await judged();
+    expect((await judged()) - before).toBe(1);
+  });
+
   test('redeems five times a minute; a repeated key counts for nothing', async () => {
     const { code } = await open();
     const user = newUser();
