@@ -26,7 +26,7 @@ const GOALS = [
   'idle-cpu',
   'buckets',
 ];
-const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock', 'views', 'many-codes'];
+const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'floods', 'polls', 'restock', 'views', 'many-codes'];
 const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
 
