@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
@@ -46,4 +47,18 @@ test('each package of a lock has its digest, on every platform', () => {
       .map(([name]) => `${folder}: ${name}`),
   );
   expect(without).toEqual([]);
+});
+
+test('each version of the changelog is in the table of releases, which names its commit', () => {
+  const versions = [...read('CHANGELOG.md').matchAll(/^## (\d\S+) · (\S+)$/gm)].map(([, ...found]) => found);
+  const rows = [...read('docs/releases.md').matchAll(/^\| (\d\S+) \| (\S+) \| (–|[0-9a-f]{40}) \|/gm)];
+  expect(rows.map(([, version, date]) => [version, date])).toEqual(versions);
+});
+
+test('the schema of 0.2.0 stays as it was released: a change of it is a migration of its own', async () => {
+  const folder = join(projectRoot(), 'migrations/schema');
+  const digest = createHash('sha256');
+  for (const name of readdirSync(folder).sort())
+    digest.update(Object.values(await import(join(folder, name))).join('\n'));
+  expect(digest.digest('hex')).toBe('cf0aa7be71ad7a48fccde34db5f6fbf86340b1324fd8a29bbaa7ae22748991d1');
 });
