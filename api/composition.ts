@@ -124,7 +124,8 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     );
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));
-  const server = serverOf(withGuards(shown, guards.byName), routes);
+  const exact = routes.filter((route) => !onOpsPort(route));
+  const server = serverOf(withGuards(shown, guards.byName), exact);
   // With the pages of sales, which the page of operators links to.
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
