@@ -87,14 +87,17 @@ export async function behindApi(service: Service, settings: NodeJS.ProcessEnv): 
 }
 
 /**
- * Removes endpoints of webhooks, which would get the events of later files. Closes campaigns with uniform refusals, whose
- * rules hold for all campaigns of that kind, and those that enforce rules, which hold for unknown codes and tokens.
+ * Removes endpoints of webhooks, which would get the events of later files, and lifts bans, which the page of operators
+ * lists. Closes campaigns with uniform refusals, whose rules hold for all campaigns of that kind, and those that enforce
+ * rules, which hold for unknown codes and tokens.
  */
 async function removeWhatHoldsForAll(url: string, database: pg.Client): Promise<void> {
   const call = (method: string, path: string) =>
     fetch(`${url}/admin/${path}`, { method, headers: { authorization: `Bearer ${ADMIN_SECRET}` } });
-  const { data = [] } = (await (await call('GET', 'webhooks')).json()) as { data?: { id: string }[] };
-  for (const { id } of data) await call('DELETE', `webhooks/${id}`);
+  for (const list of ['webhooks', 'bans']) {
+    const { data = [] } = (await (await call('GET', list)).json()) as { data?: { id: string }[] };
+    for (const { id } of data) await call('DELETE', `${list}/${id}`);
+  }
   const { rows } = await database.query<{ product_id: string }>(
     `select product_id from campaigns where status <> 'closed'
        and ((rules ->> 'uniform_refusals')::boolean or rules ->> 'risk' in ('enforce', 'strict'))`,
