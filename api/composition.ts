@@ -17,7 +17,6 @@ import { requirePayLinkKeys } from './claim/pay-link-keys.js';
 import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
-import { wideNetwork } from './guards/caller/address.js';
 import { turnsOf } from './guards/caller/shop-networks.js';
 import { guardsModule } from './guards/guards.module.js';
 import { shareConnections } from './guards/limits/connection-room.js';
@@ -110,7 +109,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
 
   const edge = new ProblemEdge(log, core.metrics);
   const cors = new Cors(config.shopOrigins, guards.abuse.rejects);
-  const lineOf = turnsOf(config.shopNetworks);
+  const turns = turnsOf(config.shopNetworks, config.trustProxy);
   const serverOf = (shown: readonly Route[], exact: readonly Route[]): Server =>
     createHttpServer(
       createApp(shown, edge, { trustProxy: config.trustProxy, socketPath: SOCKET_PATH }),
@@ -120,7 +119,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
       core.tracing,
-      { lineOf, wideOf: wideNetwork },
+      turns,
     );
   const shownPages = routesOfRole(pages, config.apiRole);
   const shown = [...routes, ...ops, ...docs, ...shownPages].filter((route) => !onOpsPort(route));

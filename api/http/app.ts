@@ -105,8 +105,15 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
   return app;
 }
 
-/** Whose turn a request waits for: the name of its network, and that of the wide network. */
-export type TurnsOf = { lineOf: (req: Request) => string; wideOf: (network: string) => string };
+/**
+ * Whose turn a request waits for: the name of its network, and that of the wide network. `networkOf`: the wide network
+ * of a connection; null = several clients share it.
+ */
+export type TurnsOf = {
+  lineOf: (req: Request) => string;
+  wideOf: (network: string) => string;
+  networkOf: (socket: Socket) => string | null;
+};
 
 /**
  * Creates the HTTP server in front of the app. Its request and response objects are created with the app's prototypes.
@@ -121,7 +128,7 @@ export function createHttpServer(
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
   tracing: Tracing | null = null,
-  { lineOf, wideOf }: TurnsOf = { lineOf: () => '', wideOf: (network) => network },
+  { lineOf, wideOf, networkOf }: TurnsOf = { lineOf: () => '', wideOf: (network) => network, networkOf: () => null },
 ): Server {
   // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
@@ -140,7 +147,7 @@ export function createHttpServer(
     else metrics.observeRequest('none', 'none', this.statusCode, seconds);
     pipelines.finished(socket);
   }
-  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideOf);
+  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideOf, () => pipelines.readHeld());
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }
@@ -182,7 +189,7 @@ export function createHttpServer(
       );
   };
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>
-    pipelines.take(incoming.socket, () => take(incoming as Request, outgoing as Response, expectationMet));
+    pipelines.take(incoming, () => take(incoming as Request, outgoing as Response, expectationMet));
   const server = createServer(
     {
       IncomingMessage: BornRequest,
@@ -202,6 +209,9 @@ export function createHttpServer(
     inFlight: LIMITS.requestsPerConnection,
     waiting: LIMITS.requestsWaiting,
     isBusy: () => scheduler.waiting > 0,
+    networkOf,
+    waitingOf: (network) => scheduler.waitingOf(network),
+    read: () => (scheduler.isShared ? LIMITS.requestsRead : Number.POSITIVE_INFINITY),
   });
   server.maxConnections = LIMITS.connections;
   server.timeout = LIMITS.idleTimeoutMs;

@@ -1,16 +1,27 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { NetworkConnections } from './held-connections.js';
+
+type Waiting = { request: IncomingMessage; serve: () => void };
 
 /**
- * Requests of one connection that are being served or wait. `idleSince`: when the last response was written (monotonic,
- * ms); null = the connection is a WebSocket.
+ * Requests of one connection that are being served or wait. `afterwards`: called when they are finished, before an
+ * upgrade. `idleSince`: when the last response was written (monotonic, ms); null = the connection is a WebSocket.
+ * `network`: null = the connection is always read. `sentSeveral`: more than one request was on its way when the
+ * connection was read last.
  */
 type Pipeline = {
   inFlight: number;
-  waiting: (() => void)[];
+  waiting: Waiting[];
   afterwards: (() => void) | null;
   idleSince: number | null;
+  network: NetworkConnections | null;
+  isHeld: boolean;
+  sentSeveral: boolean;
 };
+
+/** Requests that are read in each turn of a network of which none waits for a turn. */
+const LEAST_READ = 4;
 const PIPELINE = Symbol('pipeline');
 type Pipelined = Socket & { [PIPELINE]?: Pipeline };
 
@@ -24,36 +35,118 @@ export type PipelineLimits = {
   waiting: number;
   /** Whether requests wait for a turn: then only one request of each connection is served at a time. */
   isBusy: () => boolean;
+  /** The network of a connection; null = it is shared by several clients and always read. */
+  networkOf: (socket: Socket) => string | null;
+  /** Number of requests of a network that wait for a turn. */
+  waitingOf: (network: string) => number;
+  /** Number of requests of a network that are read before its other connections are held; may be infinite. */
+  read: () => number;
 };
 
 /**
  * Serves pipelined requests a few at a time. Node parses a whole chunk at once and would start all of its requests; a
  * client that never reads would then hold every response in memory. While requests wait, the connection is paused, so
  * that at most one chunk of 64 KiB waits. The server's `timeout` closes a connection whose client does not read.
+ *
+ * Connections of a network that has requests enough are not read at all until it is their turn.
  */
 export class Pipelines {
   #waiting = 0;
+  readonly #networks = new Map<string, NetworkConnections>();
+  /** Networks with connections that are held. */
+  readonly #holding = new Set<NetworkConnections>();
 
   constructor(
     server: Server,
     readonly limits: PipelineLimits,
   ) {
-    server.on('connection', (socket: Pipelined) => {
-      const pipeline: Pipeline = { inFlight: 0, waiting: [], afterwards: null, idleSince: performance.now() };
-      socket[PIPELINE] = pipeline;
-      // Node itself resumes the connection after it has read a body or written a response.
-      socket.on('resume', () => {
-        if (pipeline.waiting.length > 0) socket.pause();
-      });
-      socket.on('close', () => {
-        this.#waiting -= pipeline.waiting.length;
-        pipeline.waiting = [];
-      });
+    server.on('connection', (socket: Pipelined) => this.#begin(socket));
+  }
+
+  #begin(socket: Pipelined): void {
+    const name = this.limits.networkOf(socket);
+    const network = name === null ? null : this.#networkOf(name);
+    const pipeline: Pipeline = {
+      inFlight: 0,
+      waiting: [],
+      afterwards: null,
+      idleSince: performance.now(),
+      network,
+      isHeld: false,
+      sentSeveral: false,
+    };
+    socket[PIPELINE] = pipeline;
+    // Node itself resumes the connection after it has read a body or written a response.
+    socket.on('resume', () => {
+      if (pipeline.waiting.length > 0 || pipeline.isHeld) stopReading(socket);
     });
+    socket.on('close', () => this.#end(socket, pipeline));
+    this.#readInTurn(socket, pipeline);
+  }
+
+  #end(socket: Socket, pipeline: Pipeline): void {
+    const { waiting, network } = pipeline;
+    this.#waiting -= waiting.length;
+    if (network !== null) {
+      network.waiting -= waiting.length;
+      network.remove(socket);
+      network.open -= 1;
+      if (network.open === 0) this.#networks.delete(network.name);
+    }
+    pipeline.waiting = [];
+  }
+
+  #networkOf(name: string): NetworkConnections {
+    const network = this.#networks.get(name) ?? new NetworkConnections(name);
+    this.#networks.set(name, network);
+    network.open += 1;
+    return network;
+  }
+
+  /** Number of requests of a network that may be read. */
+  #room(network: NetworkConnections): number {
+    const inLine = this.limits.waitingOf(network.name);
+    const room = this.limits.read() - inLine - network.waiting;
+    // Requests behind one that takes long do not keep the other connections of their network from being read.
+    return inLine > 0 ? room : Math.max(room, LEAST_READ);
+  }
+
+  /** Holds the connection while its network has no room, behind those that are held. */
+  #readInTurn(socket: Socket, pipeline: Pipeline): void {
+    const { network, sentSeveral } = pipeline;
+    if (network === null || pipeline.isHeld || pipeline.afterwards || socket.destroyed) return;
+    if (network.held === 0 && this.#room(network) > 0) return;
+    pipeline.isHeld = true;
+    network.hold(socket, sentSeveral);
+    stopReading(socket);
+    this.#holding.add(network);
+  }
+
+  /**
+   * Reads connections that are held, as many as there is room for. Must be called in each turn.
+   * @returns whether others are still held
+   */
+  readHeld(): boolean {
+    for (const network of this.#holding) {
+      for (let room = this.#room(network); room > 0 && network.held > 0; ) room -= this.#read(network.next() as Socket);
+      if (network.held === 0) this.#holding.delete(network);
+    }
+    return this.#holding.size > 0;
+  }
+
+  /** @returns the number of requests that are expected */
+  #read(socket: Pipelined): number {
+    const pipeline = socket[PIPELINE] as Pipeline;
+    const expected = pipeline.sentSeveral ? this.limits.inFlight : 1;
+    pipeline.isHeld = false;
+    pipeline.sentSeveral = false;
+    socket.resume();
+    return expected;
   }
 
   /** Serves the request now, or when earlier requests of its connection are finished. */
-  take(socket: Pipelined, serve: () => void): void {
+  take(request: IncomingMessage, serve: () => void): void {
+    const socket: Pipelined = request.socket;
     const pipeline = socket[PIPELINE] as Pipeline;
     const { inFlight, waiting, isBusy } = this.limits;
     if (pipeline.inFlight === 0 || (pipeline.inFlight < inFlight && pipeline.waiting.length === 0 && !isBusy())) {
@@ -66,8 +159,10 @@ export class Pipelines {
       return;
     }
     this.#waiting += 1;
-    pipeline.waiting.push(serve);
-    socket.pause();
+    if (pipeline.network) pipeline.network.waiting += 1;
+    pipeline.waiting.push({ request, serve });
+    pipeline.sentSeveral = true;
+    stopReading(socket);
   }
 
   /** Must be called when a response has been written; starts the next waiting request. */
@@ -79,13 +174,28 @@ export class Pipelines {
       pipeline.inFlight -= 1;
       if (pipeline.inFlight > 0) return;
       pipeline.idleSince = performance.now();
-      pipeline.afterwards?.();
+      if (pipeline.afterwards) pipeline.afterwards();
+      else this.#readInTurn(socket, pipeline);
       return;
     }
     this.#waiting -= 1;
-    if (pipeline.waiting.length === 0) socket.resume();
-    next();
+    if (pipeline.network) pipeline.network.waiting -= 1;
+    if (pipeline.waiting.length === 0) {
+      // The rest of its body must be read.
+      if (next.request.complete) this.#readInTurn(socket, pipeline);
+      if (!pipeline.isHeld) socket.resume();
+    }
+    next.serve();
   }
+}
+
+/**
+ * Node stops reading when it hears `pause`, which a stream emits only if it flows. A `resume` of the same tick that
+ * came before lets Node read although the stream does not flow.
+ */
+function stopReading(socket: Socket): void {
+  if (socket.isPaused()) socket.emit('pause');
+  else socket.pause();
 }
 
 /**
@@ -96,14 +206,16 @@ export function afterResponses(socket: Pipelined, then: () => void): void {
   const pipeline = socket[PIPELINE];
   const upgrade = () => {
     if (pipeline) pipeline.idleSince = null;
+    // The stream waits for what it has asked for, although Node stopped reading: without this it would ask no more.
+    if (pipeline?.afterwards) socket.push('');
     then();
   };
   if (pipeline && pipeline.inFlight > 0) pipeline.afterwards = upgrade;
   else upgrade();
 }
 
-/** Since when a connection has no request in service (monotonic, ms); null = it has one, or is a WebSocket. */
+/** Since when a connection has no request in service (monotonic, ms); null = it has one, is held, or is a WebSocket. */
 export function idleSince(socket: Pipelined): number | null {
   const pipeline = socket[PIPELINE];
-  return pipeline === undefined || pipeline.inFlight > 0 ? null : pipeline.idleSince;
+  return pipeline === undefined || pipeline.inFlight > 0 || pipeline.isHeld ? null : pipeline.idleSince;
 }

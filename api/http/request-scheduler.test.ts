@@ -49,6 +49,23 @@ test('turns are short while connections are accepted, because one is accepted in
   expect(served).toEqual(numbers(12));
 });
 
+test('more is read in each turn, also in one that serves nothing', async () => {
+  let left = 3;
+  const turns = new RequestScheduler(
+    { requests: 1, ms: HOUR_MS, accepting: { requests: 1, ms: HOUR_MS }, inService: 1 },
+    wideNetwork,
+    () => {
+      left -= 1;
+      return left > 0;
+    },
+  );
+  turns.take(
+    () => {},
+    () => '192.0.2.1',
+  );
+  await until('the last one is read', () => left === 0);
+});
+
 describe('networks that wait', () => {
   test('are served in rounds, so that a flood of one delays the others by one request each', async () => {
     const { served, take } = schedulerOf(4);
@@ -100,6 +117,19 @@ describe('networks that wait', () => {
       ends[0]?.();
       await nextTurn();
       expect([all.at(-1), scheduler.waiting]).toEqual(['flood 7', 6]);
+    });
+
+    test('have each request wait for a turn, also when none waits before it', async () => {
+      const { take, ends, all, scheduler } = await several();
+      while (scheduler.waiting > 0) {
+        for (const end of ends.splice(0)) end();
+        await nextTurn();
+      }
+      const served = all.length;
+      take('ann 2', '192.0.2.2');
+      expect([all.length, scheduler.waiting]).toEqual([served, 1]);
+      await nextTurn();
+      expect(all.at(-1)).toBe('ann 2');
     });
 
     test('are not stopped by a request that takes long', async () => {

@@ -1,12 +1,15 @@
 /** Served requests of a line that may stay in its array. */
 const SERVED_KEPT = 1_024;
 
+/** Names that are remembered although none of their requests waits. */
+const PARTS_KEPT = 256;
+
 /** Starts a request. `done` must be called when it has its response; null = it does not count as in service. */
 type Serve = (done: (() => void) | null) => void;
 
 /** Requests of one network that wait; those before `first` are served. */
 class Line {
-  #waiting: Serve[] = [];
+  #waiting: (Serve | null)[] = [];
   #first = 0;
 
   get size(): number {
@@ -19,6 +22,7 @@ class Line {
 
   next(): Next {
     const serve = this.#waiting[this.#first] as Serve;
+    this.#waiting[this.#first] = null;
     this.#first += 1;
     if (this.#first === SERVED_KEPT) {
       this.#waiting.splice(0, SERVED_KEPT);
@@ -31,10 +35,17 @@ class Line {
 /** The request that is served next, and the name of its part. */
 type Next = { name: string; serve: Serve };
 
+type Named<Part> = { name: string; part: Part };
+
 /** Lines by name, or rounds of them. `next` takes one request of each in turn. */
 class Round<Part extends { readonly size: number; next(): Next | null }> {
-  readonly #parts: { name: string; part: Part }[] = [];
-  readonly #byName = new Map<string, Part>();
+  /** Those that have requests. */
+  readonly #parts: Named<Part>[] = [];
+  /**
+   * These and some that have none any more. A new part for each request would be costly: each old table of a `Map` that
+   * has grown or shrunk refers to the next one, so that collections of new objects keep all that has been served.
+   */
+  readonly #byName = new Map<string, Named<Part>>();
   /** The part whose request is served next. */
   #at = 0;
   #size = 0;
@@ -52,17 +63,17 @@ class Round<Part extends { readonly size: number; next(): Next | null }> {
   }
 
   sizeOf(name: string): number {
-    return this.#byName.get(name)?.size ?? 0;
+    return this.#byName.get(name)?.part.size ?? 0;
   }
 
   add(name: string, to: (part: Part) => void): void {
-    let part = this.#byName.get(name);
-    if (part === undefined) {
-      part = this.begin();
-      this.#byName.set(name, part);
-      this.#parts.push({ name, part });
+    let named = this.#byName.get(name);
+    if (named === undefined) {
+      named = { name, part: this.begin() };
+      this.#byName.set(name, named);
     }
-    to(part);
+    if (named.part.size === 0) this.#parts.push(named);
+    to(named.part);
     this.#size += 1;
   }
 
@@ -70,21 +81,21 @@ class Round<Part extends { readonly size: number; next(): Next | null }> {
   next(mayServe: (name: string) => boolean = always): Next | null {
     for (let looked = 0; looked < this.#parts.length; looked += 1) {
       if (this.#at >= this.#parts.length) this.#at = 0;
-      const { name, part } = this.#parts[this.#at] as { name: string; part: Part };
-      if (mayServe(name)) return this.#nextOf(name, part);
+      const named = this.#parts[this.#at] as Named<Part>;
+      if (mayServe(named.name)) return this.#nextOf(named);
       this.#at += 1;
     }
     return null;
   }
 
-  #nextOf(name: string, part: Part): Next | null {
+  #nextOf({ name, part }: Named<Part>): Next | null {
     const next = part.next();
     this.#size -= 1;
     if (part.size > 0) {
       this.#at += 1;
     } else {
       this.#parts.splice(this.#at, 1);
-      this.#byName.delete(name);
+      if (this.#byName.size > PARTS_KEPT) this.#byName.delete(name);
     }
     return next && { name, serve: next.serve };
   }
@@ -163,19 +174,28 @@ export class RequestScheduler {
   readonly #waiting = new Round(() => new Round(() => new Line()));
   /** By wide network. Those without requests in service are removed. */
   readonly #inService = new Map<string, InService>();
-  /** Runs while each network that waits has all the requests in service that it may have. */
-  #pause: NodeJS.Timeout | null = null;
+  /** Whether each network that waits has all the requests in service that it may have. */
+  #isPaused = false;
+  /** Ends the last pause. */
+  #timer: NodeJS.Timeout | null = null;
   #hasAccepted = false;
   /** The wide network of the last request that waited, and when another one had a request that waited. */
   #last = '';
   #severalAt = Number.NEGATIVE_INFINITY;
+  #isShared = false;
+  /** Whether more requests are there than the last turn could serve, or this one. */
+  #isCongested = false;
   /** The limits of this turn. */
   #limits: TurnLimits['accepting'];
 
-  /** @param wideOf the wide network of a network */
+  /**
+   * @param wideOf the wide network of a network
+   * @param readMore called in each turn, so that requests for the next ones are read; whether it needs another turn
+   */
   constructor(
     readonly perTurn: TurnLimits,
     readonly wideOf: (network: string) => string,
+    readonly readMore: () => boolean = () => false,
   ) {
     this.#limits = perTurn;
   }
@@ -185,9 +205,19 @@ export class RequestScheduler {
     this.#hasAccepted = true;
   }
 
+  /** Whether several networks have requests: then each request waits for its turn. */
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
   /** Number of requests that wait for a turn. */
   get waiting(): number {
     return this.#waiting.size;
+  }
+
+  /** Number of requests of a wide network that wait for a turn. */
+  waitingOf(wide: string): number {
+    return this.#waiting.sizeOf(wide);
   }
 
   /** Whether a network has its share of `places`, or more, with all others of its /48. */
@@ -199,7 +229,8 @@ export class RequestScheduler {
   /** Serves the request now or in a later turn. @param networkOf called only if the request has to wait */
   take(serve: Serve, networkOf: () => string): void {
     this.#schedule();
-    if (this.#served >= this.#limits.requests || this.#waiting.size > 0) {
+    if (this.#served >= this.#limits.requests) this.#isCongested = true;
+    if (this.#isShared || this.#isCongested || this.#waiting.size > 0) {
       this.#wait(serve, networkOf());
       return;
     }
@@ -216,7 +247,7 @@ export class RequestScheduler {
   #wait(serve: Serve, network: string): void {
     const wide = this.wideOf(network);
     if (wide !== this.#last) {
-      if (this.#last !== '') this.#severalAt = performance.now();
+      if (this.#last !== '' && this.#isCongested) this.#severalAt = performance.now();
       this.#last = wide;
     }
     this.#waiting.add(wide, (networks) => networks.add(network, (line) => line.add(serve)));
@@ -233,18 +264,24 @@ export class RequestScheduler {
     serve(
       inService.begin(now, () => {
         // The name may have a new count meanwhile, if this request took longer.
-        if (inService.count() === 0 && this.#inService.get(name) === inService) this.#inService.delete(name);
+        if (this.#inService.size > PARTS_KEPT && inService.count() === 0 && this.#inService.get(name) === inService)
+          this.#inService.delete(name);
         this.#resume();
       }),
     );
   }
 
   readonly #resume = (): void => {
-    if (this.#pause === null) return;
-    clearTimeout(this.#pause);
-    this.#pause = null;
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
     this.#schedule();
   };
+
+  #pause(): void {
+    this.#isPaused = true;
+    // One timer for all pauses, because there are many a second.
+    this.#timer = this.#timer?.refresh() ?? setTimeout(this.#resume, IN_SERVICE_MS).unref();
+  }
 
   readonly #next = (): void => {
     // After a single request, this call is the only cost.
@@ -252,20 +289,25 @@ export class RequestScheduler {
     this.#served = 0;
     this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
     this.#hasAccepted = false;
-    if (this.#waiting.size === 0) return;
+    this.#isCongested = this.readMore();
+    if (this.#isCongested) this.#schedule();
     const now = performance.now();
+    this.#isShared = now - this.#severalAt < PRESENT_MS;
     const endsAt = now + this.#limits.ms;
-    const isShared = now - this.#severalAt < PRESENT_MS;
+    if (this.#waiting.size === 0) return;
     do {
-      const next = isShared ? this.#waiting.next((name) => this.#mayServe(name, now)) : this.#waiting.next();
+      const next = this.#isShared ? this.#waiting.next((name) => this.#mayServe(name, now)) : this.#waiting.next();
       if (next === null) {
-        this.#pause ??= setTimeout(this.#resume, IN_SERVICE_MS);
+        this.#isCongested = true;
+        this.#pause();
         return;
       }
       this.#served += 1;
-      if (isShared) this.#begin(next, now);
+      if (this.#isShared) this.#begin(next, now);
       else next.serve(null);
     } while (this.#waiting.size > 0 && this.#served < this.#limits.requests && performance.now() < endsAt);
-    if (this.#waiting.size > 0) this.#schedule();
+    if (this.#waiting.size === 0) return;
+    this.#isCongested = true;
+    this.#schedule();
   };
 }

@@ -5,7 +5,7 @@
 // three parts that follow each other: quiet, the same flood against a bare `node:http` server beside the API (the
 // control: what the flood takes from the machine), and the flood against the API. The generator and all servers share
 // the cores. Goal: in each flood p99 is at most twice that of the control, or three times quiet.
-// Last record (2026-11-29, 3d3a2f6d, load 1.2): floods {"status 400":{"quiet_ms":"3.8 / 10.5","control_ms":"4.1 / 13.6","flooded_ms":"8.7 / 31.7","rss_mb":361},"status 5,000":{"quiet_ms":"2.9 / 7.2","control_ms":"3.2 / 11","flooded_ms":"7.8 / 31.9","rss_mb":553},"livez 3,000":{"quiet_ms":"2.8 / 6.4","control_ms":"3 / 9.4","flooded_ms":"9 / 32.9","rss_mb":541},"checkout without a token 1,500":{"quiet_ms":"2.6 / 6.2","control_ms":"3 / 10.7","flooded_ms":"6.3 / 34.4","rss_mb":485},"validate 1,000":{"quiet_ms":"2.6 / 5.6","control_ms":"3.1 / 9.6","flooded_ms":"8.6 / 44.2","rss_mb":453}}, met false
+// Last record (2026-11-30, e96cb90b with changes, load 4.4): floods {"status 400":{"quiet_ms":"3.6 / 11.9","control_ms":"5 / 17.6","flooded_ms":"3.9 / 18.9","rss_mb":189},"status 5,000":{"quiet_ms":"3.1 / 65","control_ms":"3.7 / 15.7","flooded_ms":"3.1 / 12.2","rss_mb":340},"livez 3,000":{"quiet_ms":"3.2 / 12.8","control_ms":"3.3 / 20.2","flooded_ms":"3.4 / 26.1","rss_mb":248},"checkout without a token 1,500":{"quiet_ms":"2.6 / 4.4","control_ms":"3.2 / 13.6","flooded_ms":"3.9 / 13.5","rss_mb":458},"validate 1,000":{"quiet_ms":"2.6 / 6.5","control_ms":"3.3 / 10.3","flooded_ms":"3.2 / 11.3","rss_mb":402}}, met true
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

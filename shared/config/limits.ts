@@ -172,6 +172,10 @@ export const LIMITS = {
    * while there are any. `inService`: of one network while others have requests too, because they wait for it in Redis.
    */
   requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 1, ms: 1 }, inService: 32 },
+  /**
+   * Requests of a network that wait for a turn before its other connections are not read: more than one turn serves.
+   */
+  requestsRead: 16,
   /** As many as connections, so that each may have one request waiting. Beyond it, a network has its share of them. */
   requestsWaiting: 20_000,
   /** How often the counters of Redis and Postgres are compared. Rows are compared only when the counters differ. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
 
@@ -62,6 +63,10 @@ function foundIn(parsed: ReturnType<typeof parseAddress>): Found {
     ? { network: 'unknown', address: 'unknown' }
     : { network: networkNotation(parsed), address: parsed.toString() };
 }
+
+/** Returns the wide network (`wideNetwork`) of the peer of a connection; "unknown" = the connection is closed. */
+export const wideNetworkOf = ({ remoteAddress = '' }: Socket): string =>
+  wideNetwork(foundIn(parseAddress(remoteAddress)).network);
 
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 

@@ -7,13 +7,13 @@ const request = (ip: string, url = '/flash-sale/checkout', socket = {}) =>
 const status = (user: string) => `/flash-sale/queue-status?product_id=p&user_id=${user}`;
 
 test('a network is one line', () => {
-  const lineOf = turnsOf([]);
+  const { lineOf } = turnsOf([], 0);
   expect(lineOf(request('192.0.2.1', status('ann')))).toBe('192.0.2.1');
   expect(lineOf(request('2001:db8::7'))).toBe('2001:db8:0:0::/64');
 });
 
 test('the calls of a shop are lines by user, and by connection if the user is in the body', () => {
-  const lineOf = turnsOf(['192.0.2.0/30', '198.51.100.4', '2001:db8::/32']);
+  const { lineOf } = turnsOf(['192.0.2.0/30', '198.51.100.4', '2001:db8::/32'], 0);
   for (const ip of ['192.0.2.3', '198.51.100.4', '2001:db8:1::7', '::ffff:192.0.2.1']) {
     expect(lineOf(request(ip, status('ann')))).toBe('user ann');
     expect(lineOf(request(ip, status('bob')))).toBe('user bob');

@@ -13,12 +13,15 @@ async function startServer(batch = 1) {
   const full: [number, string][] = [];
   const server = createServer((req, res) => {
     res.on('finish', () => pipelines.finished(req.socket));
-    pipelines.take(req.socket, () => {
+    pipelines.take(req, () => {
       if (req.url === '/slow') slow.push(() => res.end('slow'));
       else res.end('fast');
     });
   });
-  const pipelines = new Pipelines(server, { inFlight: 8, waiting: 100, isBusy: () => false });
+  const pipelines = new Pipelines(server, {
+    ...{ inFlight: 8, waiting: 100, isBusy: () => false },
+    ...{ networkOf: () => null, waitingOf: () => 0, read: () => 1 },
+  });
   new ConnectionRoom(server, {
     ...{ capacity: 4, batch, keepAlive: { ms: 65_000, fullMs: 5_000 }, idleSince },
     networkOf: ({ remoteAddress }) => String(remoteAddress).replace('::ffff:', ''),

@@ -5,7 +5,7 @@ import { LIMITS } from '../../../shared/config/limits.js';
 import type { Log } from '../../../shared/observability/log.js';
 import type { Metrics } from '../../../shared/observability/metrics.js';
 import { idleSince } from '../../http/pipeline.js';
-import { networkNotation, parseAddress, wideNetwork } from '../caller/address.js';
+import { wideNetworkOf } from '../caller/address.js';
 
 export type RoomOptions = {
   /** Connections of the process. */
@@ -122,10 +122,7 @@ export function shareConnections(server: Server, { log, metrics }: { log: Log; m
     capacity,
     batch: LIMITS.connectionsClosed,
     keepAlive: { ms: LIMITS.keepAliveTimeoutMs, fullMs: LIMITS.keepAliveCrowdedMs },
-    networkOf: ({ remoteAddress = '' }) => {
-      const address = parseAddress(remoteAddress);
-      return address === null ? 'unknown' : wideNetwork(networkNotation(address));
-    },
+    networkOf: wideNetworkOf,
     idleSince,
     onFull: (closed, network) => {
       metrics.limited.inc({ policy: 'connections' }, Math.max(1, closed));
