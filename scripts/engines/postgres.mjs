@@ -210,6 +210,8 @@ function readPidFile(directory) {
   }
 }
 
+/** A server that has crashed under load takes many connections of others before this one. */
+const CONNECT_LIMIT_MS = 60_000;
 const WRONG_PASSWORD = '28P01';
 const ALREADY_THERE = '42P04';
 
@@ -221,7 +223,10 @@ const ALREADY_THERE = '42P04';
 async function ensureDatabase(port, password, database) {
   // Imported here, because this module is loaded before the packages are installed.
   const { Client, escapeIdentifier } = (await import('pg')).default;
-  const client = new Client({ connectionString: urlOf(port, password, SUPERUSER), connectionTimeoutMillis: 10_000 });
+  const client = new Client({
+    connectionString: urlOf(port, password, SUPERUSER),
+    connectionTimeoutMillis: CONNECT_LIMIT_MS,
+  });
   client.on('error', () => {});
   try {
     await client.connect();
