@@ -56,6 +56,15 @@ export function staticFile(
   return { body, zipped: null, brotli: null, etag, fields: [...fields, 'Content-Type', type] };
 }
 
+/** Makes what few processes need when it is asked for, once. */
+export function madeOnce<Made>(make: () => Made): () => Made {
+  let made: Made | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
 /**
  * Returns a route that serves files.
  * @param contentTypes media types of the files

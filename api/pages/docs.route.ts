@@ -7,7 +7,7 @@ import { asyncApiDocument } from '../http/asyncapi.js';
 import { openApiDocument, withoutWebhooks } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
-import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
+import { madeOnce, staticFile, staticRoute } from '../http/static-file.js';
 import { validate } from '../http/validate.js';
 
 const FILES: Record<string, string> = {
@@ -38,20 +38,17 @@ export async function docsRoutes(documented: readonly Route[], version: string):
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const json = (document: object) =>
     staticFile(JSON_TYPE, Buffer.from(JSON.stringify(document)), 'no-cache', API_HEADERS);
-  let openApi: Promise<Record<'all' | 'calls', StaticFile>> | null = null;
-  const getOpenApi = async (req: Request) => {
-    const { webhooks } = validate(openApiQuery, req.query);
-    openApi ??= openApiDocument(documented, version).then((document) => ({
+  const openApi = madeOnce(() =>
+    openApiDocument(documented, version).then((document) => ({
       all: json(document),
       calls: json(withoutWebhooks(document)),
-    }));
-    return (await openApi)[webhooks === '0' ? 'calls' : 'all'];
+    })),
+  );
+  const getOpenApi = async (req: Request) => {
+    const { webhooks } = validate(openApiQuery, req.query);
+    return (await openApi())[webhooks === '0' ? 'calls' : 'all'];
   };
-  let asyncApi: Promise<StaticFile> | null = null;
-  const getAsyncApi = () => {
-    asyncApi ??= asyncApiDocument(version).then(json);
-    return asyncApi;
-  };
+  const getAsyncApi = madeOnce(() => asyncApiDocument(version).then(json));
   const page = staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
   const parts = new Map([['start.js', staticFile('text/javascript; charset=utf-8', Buffer.from(START), CACHED)]]);
   for (const [name, type] of Object.entries(FILES)) {

@@ -6,7 +6,7 @@ import { en, problemText } from '../../shared/sale-page/texts.js';
 import { PROBLEM_TYPE, problemExample } from '../http/problem-schema.js';
 import { errorsOf, type Route } from '../http/route.js';
 import { API_HEADERS, PAGE_HEADERS } from '../http/security-headers.js';
-import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
+import { madeOnce, type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
 import { ADVICE } from './error-advice.js';
 import { escapeHtml } from './sale-html.js';
 import { codeHtml, factsHtml, pageHead, type ServerPage } from './server-page.js';
@@ -54,14 +54,6 @@ export function errorRoutes(routes: readonly Route[], page: ServerPage): Route[]
       (req) => (prefersPage(req) ? unknown() : null),
     ),
   ];
-}
-
-function madeOnce<Made>(make: () => Made): () => Made {
-  let made: Made | null = null;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }
 
 function describe(html: Buffer, document: object, type: string): Described {
