@@ -1,13 +1,13 @@
 /** Served requests of a line that may stay in its array. */
 const SERVED_KEPT = 1_024;
 
-/** Names that are remembered although none of their requests waits. */
-const PARTS_KEPT = 256;
+/** Names of networks that are remembered although they have no requests. */
+const NAMES_KEPT = 256;
 
 /** Starts a request. `done` must be called when it has its response; null = it does not count as in service. */
 type Serve = (done: (() => void) | null) => void;
 
-/** Requests of one network that wait; those before `first` are served. */
+/** Requests of one network that wait; those before `first` are served, and null. */
 class Line {
   #waiting: (Serve | null)[] = [];
   #first = 0;
@@ -95,7 +95,7 @@ class Round<Part extends { readonly size: number; next(): Next | null }> {
       this.#at += 1;
     } else {
       this.#parts.splice(this.#at, 1);
-      if (this.#byName.size > PARTS_KEPT) this.#byName.delete(name);
+      if (this.#byName.size > NAMES_KEPT) this.#byName.delete(name);
     }
     return next && { name, serve: next.serve };
   }
@@ -172,7 +172,7 @@ export class RequestScheduler {
   #scheduled = false;
   /** Of wide networks, and in each of its networks. */
   readonly #waiting = new Round(() => new Round(() => new Line()));
-  /** By wide network. Those without requests in service are removed. */
+  /** By wide network. */
   readonly #inService = new Map<string, InService>();
   /** Whether each network that waits has all the requests in service that it may have. */
   #isPaused = false;
@@ -264,7 +264,7 @@ export class RequestScheduler {
     serve(
       inService.begin(now, () => {
         // The name may have a new count meanwhile, if this request took longer.
-        if (this.#inService.size > PARTS_KEPT && inService.count() === 0 && this.#inService.get(name) === inService)
+        if (this.#inService.size > NAMES_KEPT && inService.count() === 0 && this.#inService.get(name) === inService)
           this.#inService.delete(name);
         this.#resume();
       }),
@@ -290,11 +290,13 @@ export class RequestScheduler {
     this.#limits = this.#hasAccepted ? this.perTurn.accepting : this.perTurn;
     this.#hasAccepted = false;
     this.#isCongested = this.readMore();
-    if (this.#isCongested) this.#schedule();
     const now = performance.now();
     this.#isShared = now - this.#severalAt < PRESENT_MS;
     const endsAt = now + this.#limits.ms;
-    if (this.#waiting.size === 0) return;
+    if (this.#waiting.size === 0) {
+      if (this.#isCongested) this.#schedule();
+      return;
+    }
     do {
       const next = this.#isShared ? this.#waiting.next((name) => this.#mayServe(name, now)) : this.#waiting.next();
       if (next === null) {
@@ -306,8 +308,7 @@ export class RequestScheduler {
       if (this.#isShared) this.#begin(next, now);
       else next.serve(null);
     } while (this.#waiting.size > 0 && this.#served < this.#limits.requests && performance.now() < endsAt);
-    if (this.#waiting.size === 0) return;
-    this.#isCongested = true;
-    this.#schedule();
+    this.#isCongested ||= this.#waiting.size > 0;
+    if (this.#isCongested) this.#schedule();
   };
 }

@@ -172,9 +172,7 @@ export const LIMITS = {
    * while there are any. `inService`: of one network while others have requests too, because they wait for it in Redis.
    */
   requestsPerTurn: { requests: 100, ms: 5, accepting: { requests: 1, ms: 1 }, inService: 32 },
-  /**
-   * Requests of a network that wait for a turn before its other connections are not read: more than one turn serves.
-   */
+  /** Requests of a network that wait for a turn, without reading its other connections while others have requests. */
   requestsRead: 16,
   /** As many as connections, so that each may have one request waiting. Beyond it, a network has its share of them. */
   requestsWaiting: 20_000,
