@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { readConfigOrExit } from '../shared/config/config.js';
+import { configureHeap } from '../shared/config/heap.js';
 import { identityNotes } from '../shared/config/identity.js';
 import { openLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
@@ -16,6 +17,7 @@ The other settings are environment variables: docs/configuration.md.
 `;
 
 /** `npm run start:api` */
+configureHeap();
 const config = readConfigOrExit(given(process.argv.slice(2)), ({ apiRole, apiWriteUrl }) =>
   apiRole === 'read' && apiWriteUrl === null ? 'API_WRITE_URL is missing: API_ROLE=read needs it' : null,
 );

@@ -1,4 +1,5 @@
 import { readConfigOrExit } from '../shared/config/config.js';
+import { configureHeap } from '../shared/config/heap.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { openLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
@@ -8,6 +9,7 @@ import { startWorker } from './composition.js';
  * `npm run start:worker`: persists the journal, expires reservations, promotes waiting users and runs schedules. Any
  * number of workers may run.
  */
+configureHeap();
 const config = readConfigOrExit();
 const log = await openLog('worker', config);
 exitOnUncaught(log);

@@ -1,9 +1,6 @@
 /** Served requests of a line that may stay in its array. */
 const SERVED_KEPT = 1_024;
 
-/** Names of networks that are remembered although they have no requests. */
-const NAMES_KEPT = 256;
-
 /** Starts a request. `done` must be called when it has its response; null = it does not count as in service. */
 type Serve = (done: (() => void) | null) => void;
 
@@ -41,10 +38,6 @@ type Named<Part> = { name: string; part: Part };
 class Round<Part extends { readonly size: number; next(): Next | null }> {
   /** Those that have requests. */
   readonly #parts: Named<Part>[] = [];
-  /**
-   * These and some that have none any more. A new part for each request would be costly: each old table of a `Map` that
-   * has grown or shrunk refers to the next one, so that collections of new objects keep all that has been served.
-   */
   readonly #byName = new Map<string, Named<Part>>();
   /** The part whose request is served next. */
   #at = 0;
@@ -71,8 +64,8 @@ class Round<Part extends { readonly size: number; next(): Next | null }> {
     if (named === undefined) {
       named = { name, part: this.begin() };
       this.#byName.set(name, named);
+      this.#parts.push(named);
     }
-    if (named.part.size === 0) this.#parts.push(named);
     to(named.part);
     this.#size += 1;
   }
@@ -95,7 +88,7 @@ class Round<Part extends { readonly size: number; next(): Next | null }> {
       this.#at += 1;
     } else {
       this.#parts.splice(this.#at, 1);
-      if (this.#byName.size > NAMES_KEPT) this.#byName.delete(name);
+      this.#byName.delete(name);
     }
     return next && { name, serve: next.serve };
   }
@@ -264,8 +257,7 @@ export class RequestScheduler {
     serve(
       inService.begin(now, () => {
         // The name may have a new count meanwhile, if this request took longer.
-        if (this.#inService.size > NAMES_KEPT && inService.count() === 0 && this.#inService.get(name) === inService)
-          this.#inService.delete(name);
+        if (inService.count() === 0 && this.#inService.get(name) === inService) this.#inService.delete(name);
         this.#resume();
       }),
     );
