@@ -141,6 +141,11 @@ test('the glossary defines each word once', () => {
   expect(words.filter((word, i) => words.indexOf(word) !== i)).toEqual([]);
 });
 
+test('no document has both versions of a merge', () => {
+  const marked = documents().filter(({ text }) => /^(?:<{7}|>{7}) /m.test(text));
+  expect(marked.map(({ path }) => path)).toEqual([]);
+});
+
 test('every test that a document quotes exists', () => {
   const quotes = documents().flatMap(({ path, text }) =>
     [
