@@ -15,7 +15,11 @@ const TEMPLATE =
 
 function linkOf(template: string, key: Buffer = NEW, id = 'c2', qty = 2): string | null {
   const policies = { of: () => ({ checkoutUrl: template }) as CampaignPolicy };
-  const terms = { version: async () => null };
+  const terms = {
+    promised: async () => {
+      throw new Error('no terms are read');
+    },
+  };
   return new PayLinks(policies, terms, [{ id, key: createSecretKey(key) }], () => {}).linkOf({
     product: 'sale:1',
     user: 'ann@example.com',

@@ -3,6 +3,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { ACTORS } from '../../shared/domain/actors.js';
 import { FIRST_BUCKET, MAX_BUCKETS } from '../../shared/domain/buckets.js';
 import { canIssue } from '../../shared/domain/regions.js';
+import { carryTerms } from '../../shared/image/carry-terms.js';
 import { ApiKeysTable } from '../../shared/postgres/api-keys.js';
 import { BansTable } from '../../shared/postgres/bans.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
@@ -18,6 +19,7 @@ import { WebhookParking } from '../../shared/postgres/webhook-parking.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { keepInstallation } from '../../shared/shards/keep-installation.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
@@ -158,6 +160,8 @@ function createCampaigns(
       aliveMs: () => shards.home.watch.aliveMs,
     }),
     actions,
+    carryTerms: ({ no, productId }) =>
+      carryTerms(database, new SaleCopy(shards.of(productId, FIRST_BUCKET).commands), no, productId),
     buckets: new CampaignBuckets(database),
     codes: new CodesTable(database),
     codeNotifications: new CodeNotifications(shards.home.commands, LIMITS),

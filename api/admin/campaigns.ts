@@ -30,6 +30,8 @@ export type CampaignsDeps = {
   buckets: CampaignBuckets;
   placement: Pick<CampaignPlacement, 'place' | 'exclude' | 'untilKnown' | 'assertKnown'>;
   actions: CampaignActions;
+  /** Copies later terms of Redis to Postgres. */
+  carryTerms: (campaign: StoredCampaign) => Promise<unknown>;
   codes: CodesTable;
   codeNotifications: CodeNotifications;
   termsNotifications: TermsNotifications;
@@ -185,6 +187,8 @@ export class Campaigns {
       } catch (error) {
         if (!(error instanceof VersionTaken)) throw error;
         above = error.version;
+        // An API has died before its commit, or Postgres was set back. The terms in force have the changes it lacks.
+        await this.deps.carryTerms(current);
       }
     }
     throw new Problem('campaign_conflict', 'Another operator is changing this campaign. Read it and try again.');

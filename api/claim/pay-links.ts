@@ -37,7 +37,7 @@ export class PayLinks {
    */
   constructor(
     readonly policies: Pick<PolicyCache, 'of'>,
-    readonly terms: Pick<TermsCache, 'version'>,
+    readonly terms: Pick<TermsCache, 'promised'>,
     readonly keys: readonly SigningKey[],
     readonly onLost: (product: string) => void,
   ) {
@@ -70,8 +70,8 @@ export class PayLinks {
     const { version, checkoutUrl } = this.policies.of(unit.product);
     if (Number(marked) === version) return this.#filled(checkoutUrl, unit, key);
     return this.terms
-      .version(unit.product, Number(marked))
-      .then((found) => this.#filled(found?.checkoutUrl ?? null, unit, key));
+      .promised(unit.product, Number(marked))
+      .then((found) => this.#filled(found.checkoutUrl, unit, key));
   }
 
   #filled(template: string | null, unit: UnpaidUnit, key: SigningKey | undefined): string | null {

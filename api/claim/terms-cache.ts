@@ -109,6 +109,16 @@ export class TermsCache {
   }
 
   /**
+   * Returns the terms under which a promise was made.
+   * @throws EngineUnavailable also if Postgres lacks the version, because it was set back
+   */
+  async promised(product: ProductId, version: number): Promise<TermsVersion> {
+    const terms = await this.version(product, version);
+    if (!terms) throw new EngineUnavailable('postgres', `it lacks version ${version} of the terms of ${product}`);
+    return terms;
+  }
+
+  /**
    * Returns the terms of the version that a script reported as in force, and evicts older ones.
    * @returns null = Postgres has not committed them yet
    * @throws EngineUnavailable if Postgres is unavailable and the version is not cached

@@ -54,15 +54,15 @@ export class Redemption {
     { promise, replayed, quotaLeft }: ClaimResult,
   ): Promise<Redeemed> {
     if (promise.kind === 'place') return { answer: { status: 202, data: promise.data }, replayed, quotaLeft };
-    const under = promise.terms === terms.version ? terms : await this.terms.version(product, promise.terms);
+    const under = promise.terms === terms.version ? terms : await this.terms.promised(product, promise.terms);
     return { answer: { status: 201, data: redeemedData(code, promise, under, cart) }, replayed, quotaLeft };
   }
 }
 
 type Verified = { nonce: string; expiresAtMs: number } | null;
 
-function redeemedData(code: string, unit: HeldUnit, terms: TermsVersion | null, cart: Cart | null): RedeemedData {
-  const discount = terms?.discount ?? null;
+function redeemedData(code: string, unit: HeldUnit, terms: TermsVersion, cart: Cart | null): RedeemedData {
+  const { discount } = terms;
   return {
     status: unit.payBefore === null ? 'redeemed' : 'reserved',
     reservation_id: unit.reservationId,
@@ -76,8 +76,8 @@ function redeemedData(code: string, unit: HeldUnit, terms: TermsVersion | null, 
   };
 }
 
-function amounts(code: string, discount: Discount | null, terms: TermsVersion | null, cart: Cart | null) {
-  if (!cart || !terms) return { discount_amount: null, total: null };
+function amounts(code: string, discount: Discount | null, terms: TermsVersion, cart: Cart | null) {
+  if (!cart) return { discount_amount: null, total: null };
   const offered = { code, campaign: terms.productId, discount, stacking: terms.stacking };
   const { discountAmount, total } = applyDiscounts(cart, [offered]);
   return { discount_amount: discountAmount, total };

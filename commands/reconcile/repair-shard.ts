@@ -202,7 +202,7 @@ export class ShardRepair {
   async fillAnswers(): Promise<void> {
     if (!this.found.hasGap && this.#changed.size === 0) return;
     const numbers = this.#comparable.map(({ copy }) => copy.no);
-    await this.#writer.fillAnswers(this.deps.database, numbers, (client) => this.lock(client));
+    await this.#writer.fillAnswers(this.deps.database, numbers, (client) => this.lock(client), this.nowMs);
   }
 
   /** Moves the cursor to the position, from where a worker goes on. The caller holds the locks. */

@@ -2,14 +2,19 @@ import type { Redis } from 'ioredis';
 import { campaignOfNumber } from '../domain/buckets.js';
 import { orderIdOf, type ProductId } from '../domain/ids.js';
 import type { Database, Queryable } from '../postgres/pool.js';
-import { type AnswerOfPlace, type AnswerOfReservation, RestoredDetails } from '../postgres/restored-details.js';
+import {
+  type AnswerOfPlace,
+  type AnswerOfReservation,
+  type AnswerOfRestock,
+  RestoredDetails,
+} from '../postgres/restored-details.js';
 import { reservationsById } from '../postgres/snapshot.js';
 import { eventsOf } from '../projection/events-of-entries.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { insertEvents } from '../projection/new-events.js';
 import { type NewTicket, projectEntries, type TicketChange } from '../projection/projection.js';
 import { writeProjection } from '../projection/write-projection.js';
-import { decodeStoredRequest } from '../redis/idempotency-record.js';
+import { decodeStoredRequest, restockedIn } from '../redis/idempotency-record.js';
 import type { ReservationRecord } from '../sale/reservation-record.js';
 import { type CampaignCopy, type Named, SaleCopy } from '../sale/sale-copy.js';
 import { recordOf } from './derive.js';
@@ -102,23 +107,28 @@ export class PostgresWriter {
   }
 
   /**
-   * Writes the idempotency records of rows that have none. Redis still has them for a while.
+   * Writes the idempotency records of rows that have none, and of restocks. Redis still has them for a while.
    * @param campaigns their numbers
    * @param lock locks the cursor
+   * @param nowMs the time of records that have no other
    */
   async fillAnswers(
     database: Database,
     campaigns: readonly number[],
     lock: (client: Queryable) => Promise<unknown>,
+    nowMs: number,
   ): Promise<void> {
     for await (const answers of this.#copy.answers(campaigns)) {
       const completed: AnswerOfReservation[] = [];
       const queued: AnswerOfPlace[] = [];
+      const restocks: AnswerOfRestock[] = [];
       for (const { key, answer } of answers) {
+        const restocked = restockedIn(answer);
+        if (restocked !== null) restocks.push({ no: campaignOfNumber(restocked), key, answer, atMs: nowMs });
         const stored = decodeStoredRequest(answer);
         if (!stored) continue;
         const { no, user, record } = stored;
-        if (record.kind === 'queued') queued.push({ no: campaignOfNumber(no), user, key, answer });
+        if (record.kind === 'queued') queued.push({ no: campaignOfNumber(no), user, key, answer, atMs: nowMs });
         else completed.push({ reservation: record.reservationId, key, answer, terms: record.terms });
       }
       await database.transaction(async (client) => {
@@ -127,6 +137,7 @@ export class PostgresWriter {
         const details = new RestoredDetails(client);
         await details.fillAnswers(completed);
         await details.fillAnswersOfPlaces(queued);
+        await details.fillAnswersOfRestocks(restocks);
       });
     }
   }

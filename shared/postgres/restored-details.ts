@@ -5,13 +5,16 @@ import { WITHOUT_PERSON } from './user-rows.js';
 
 const ERASED = new Batch({ id: 'uuid', pseudonym: 'text' });
 const ANSWERS = new Batch({ reservation: 'uuid', key: 'text', answer: 'text', terms: 'int' });
-const ANSWERS_OF_PLACES = new Batch({ no: 'int', user: 'text', key: 'text', answer: 'text' });
+const ANSWERS_OF_PLACES = new Batch({ no: 'int', user: 'text', key: 'text', answer: 'text', atMs: 'bigint' });
+const ANSWERS_OF_RESTOCKS = new Batch({ no: 'int', key: 'text', answer: 'text', atMs: 'bigint' });
 const CLAIMS = new Batch({ reservation: 'uuid', stacking: 'text' });
 
 /** The idempotency record of a reservation, and the version of its terms. */
 export type AnswerOfReservation = { reservation: string; key: string; answer: string; terms: number };
-/** The idempotency record of a place. */
-export type AnswerOfPlace = { no: number; user: string; key: string; answer: string };
+/** The idempotency record of a place. `atMs`: its time if the user has no place. */
+export type AnswerOfPlace = { no: number; user: string; key: string; answer: string; atMs: number };
+/** The idempotency record of a restock. */
+export type AnswerOfRestock = { no: number; key: string; answer: string; atMs: number };
 /** How a reservation is stacked with others of its order. */
 export type Claim = { reservation: string; stacking: string };
 
@@ -44,19 +47,33 @@ export class RestoredDetails {
     );
   }
 
-  /** Does the same for places that have none: the records become those of further keys of their users. */
+  /**
+   * Does the same for places: records that no place of the user contains become those of further keys. The place of a
+   * record may have no row any more, because its user has left it and claimed again.
+   */
   async fillAnswersOfPlaces(answers: readonly AnswerOfPlace[]): Promise<void> {
     if (answers.length === 0) return;
     await this.client.query(
       `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
-       select distinct on (c.campaign_id, n."user", n.key)
-         c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, t.joined_at
+       select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, coalesce(max(t.joined_at), ms(max(n.atMs)))
        from ${ANSWERS_OF_PLACES.sql}
        join campaigns c on c.no = n.no
-       join waiting_tickets t on t.campaign_id = c.campaign_id and t.user_id = n."user" and t.idempotency_key is null
-       order by c.campaign_id, n."user", n.key, t.joined_at desc
+       left join waiting_tickets t on t.campaign_id = c.campaign_id and t.user_id = n."user"
+       group by c.campaign_id, n.key, n.answer having not coalesce(bool_or(t.idempotency_key = n.key), false)
        on conflict (campaign_id, idempotency_key) do nothing`,
       ANSWERS_OF_PLACES.of(answers),
+    );
+  }
+
+  /** Writes the idempotency records of restocks, so that a repetition adds nothing. */
+  async fillAnswersOfRestocks(answers: readonly AnswerOfRestock[]): Promise<void> {
+    if (answers.length === 0) return;
+    await this.client.query(
+      `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
+       select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.atMs)
+       from ${ANSWERS_OF_RESTOCKS.sql} join campaigns c on c.no = n.no
+       on conflict (campaign_id, idempotency_key) do nothing`,
+      ANSWERS_OF_RESTOCKS.of(answers),
     );
   }
 

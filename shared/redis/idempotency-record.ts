@@ -1,4 +1,5 @@
 import { ContractError } from '../errors/faults.js';
+import { OPERATORS } from './keys.js';
 import { packRecord, parseRecord } from './record-format.js';
 import { COMPLETED, FINGERPRINT, QUEUED, REDEMPTION } from './record-formats.js';
 
@@ -111,6 +112,19 @@ export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
 /** @param request identifies the request in addition to product, user and quantity; "" = a checkout */
 export function encodeStoredRequest(no: number, qty: number, user: string, request: string, answer: string): string {
   return packRecord(FINGERPRINT, { no, qty, user, request: request + answer });
+}
+
+/** Begins the record of a restock, whose key belongs to the operators: `restock|campaign|delta|total|journal id`. */
+const RESTOCK = 'restock|';
+
+/** Returns the number of the campaign, or of its bucket, in the record of a restock; null = of another request. */
+export function restockedIn(text: string): number | null {
+  return text.startsWith(RESTOCK) ? Number(text.split('|')[1]) : null;
+}
+
+/** Returns the owner of the key of a whole record, as `keys.idempotency` takes it; null = the record is malformed. */
+export function ownerOf(text: string): string | null {
+  return restockedIn(text) === null ? (decodeStoredRequest(text)?.user ?? null) : OPERATORS;
 }
 
 /** Decodes a whole record; null = not a record of a checkout or redemption, for instance that of a restock. */

@@ -205,14 +205,14 @@ describe('a campaign', () => {
     expect(await termsOf(product)).toMatchObject({ per_user_limit: '4', version: '2' });
   });
 
-  test('takes a later version when a crash has left terms in Redis only', async () => {
+  test('keeps the terms in force, with a later version, when a crash has left them in Redis only', async () => {
     const product = await operator.openCampaign({ total_limit: 10, max_qty: 1 });
     const { version, ...terms } = await termsOf(product);
     const later = ['4', ...Object.values({ ...terms, max_qty: '9' })].join('|');
     await service.redis.client.hset(keys.campaign(product as ProductId), { terms: later });
     const changed = await operator.call('PATCH', `/admin/campaigns/${product}`, { name: 'Renamed' });
-    expect(changed.data).toMatchObject({ name: 'Renamed', max_qty: 1, version: 5 });
-    expect(await termsOf(product)).toMatchObject({ max_qty: '1', version: '5' });
+    expect(changed.data).toMatchObject({ name: 'Renamed', max_qty: 9, version: 5 });
+    expect(await termsOf(product)).toMatchObject({ max_qty: '9', version: '5' });
   });
 
   test('goes through its statuses, each step repeatable, and out of "closed" there is no way', async () => {

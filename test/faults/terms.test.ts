@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { keys } from '../../shared/redis/keys.js';
 import { atEnd } from '../harness/cleanup.js';
-import { Operator, PaymentService } from '../harness/clients.js';
+import { Operator, PaymentService, sendOnce } from '../harness/clients.js';
+import { goBack, takeBackup } from '../harness/postgres-back.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
@@ -79,4 +80,53 @@ test('a unit that was sold under terms is kept when the API dies before it commi
   await stage.startApi();
   await stage.ready();
   await expectKept(sold);
+});
+
+test('a repeated redemption gets 503, and no other discount, while Postgres lacks the terms that it was made under', async () => {
+  await letCommit();
+  const code = `TERMS${Date.now()}`;
+  const product = await stage.openCampaign({ code, discount: { kind: 'percent', percent: 10 }, hold_seconds: 0 });
+  const operator = new Operator(stage.url);
+  const redeem = () =>
+    sendOnce(`${stage.url}/coupons/redeem`, {
+      method: 'POST',
+      headers: { 'idempotency-key': 'key-of-lost-terms' },
+      json: { code, user_id: 'ann', order_id: 'order-of-ann' },
+    });
+  for (const worker of stage.workers.splice(0)) await worker.kill();
+  const backup = await takeBackup(holder);
+  const discount = { kind: 'percent', percent: 20 };
+  expect((await operator.call('PATCH', `/admin/campaigns/${product}`, { discount })).status).toBe(200);
+  expect(await redeem()).toMatchObject({ status: 201, data: { discount } });
+  await goBack(holder, backup);
+  // A process that started since has not read these terms.
+  await stage.apis.at(-1)?.kill();
+  await stage.startApi();
+  await stage.ready();
+  expect(await redeem()).toMatchObject({ status: 503, body: { code: 'temporarily_unavailable' } });
+  await stage.startWorker();
+  await until('the terms are in Postgres again', async () => (await redeem()).status === 201);
+  expect(await redeem()).toMatchObject({ status: 201, data: { discount } });
+});
+
+test('a change of terms keeps the changes that a Postgres lacks that was set back', async () => {
+  await letCommit();
+  const operator = new Operator(stage.url);
+  const product = await stage.openCampaign({ name: 'The first name' });
+  const change = async (terms: object) => {
+    const { status, data } = await operator.call('PATCH', `/admin/campaigns/${product}`, terms);
+    expect(status).toBe(200);
+    return data;
+  };
+  // A worker would copy the terms of Redis to Postgres within a second.
+  for (const worker of stage.workers.splice(0)) await worker.kill();
+  const backup = await takeBackup(holder);
+  await change({ name: 'A later name' });
+  await change({ ends_at: '2099-12-31T00:00:00.000Z' });
+  await goBack(holder, backup);
+  const later = { name: 'A later name', ends_at: '2099-12-31T00:00:00.000Z', max_qty: 2 };
+  expect(await change({ max_qty: 2 })).toMatchObject(later);
+  const { data } = await operator.call('GET', `/admin/campaigns/${product}`);
+  expect(data).toMatchObject(later);
+  await stage.startWorker();
 });

@@ -4,7 +4,7 @@ import { isWhole, reportOf } from '../../commands/reconcile/report.js';
 import { restoreTogether } from '../../commands/reconcile/restore.js';
 import { ClaimErasure } from '../../shared/archive/claim-erasure.js';
 import { cloudEvent } from '../../shared/contracts/events.js';
-import type { CampaignNo, UserId } from '../../shared/domain/ids.js';
+import type { CampaignNo, IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { ADVISORY_LOCKS } from '../../shared/postgres/advisory-locks.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { UserRows } from '../../shared/postgres/user-rows.js';
@@ -880,4 +880,40 @@ test('reconcile --after-restore is consistent while the sale goes on', async () 
     const { values } = await store.metrics.voided.get();
     expect(values).toEqual([]);
   }
+});
+
+test('reconcile --after-restore keeps the key of a place that its user left, although the user is in line again', async () => {
+  const campaign = await store.openCampaign({
+    totalLimit: 1,
+    waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: null },
+  });
+  await campaign.take('ann');
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  const first = await campaign.checkout('rob', { key: 'key-of-rob' });
+  await campaign.leave('rob');
+  await store.persist();
+  await goBack(store.sql, backup);
+  await campaign.join('rob', { key: 'a-later-key' });
+  await repair();
+  await expectWhole(campaign);
+  await sale.redis.del(keys.idempotency('rob' as UserId, 'key-of-rob' as IdempotencyKey));
+  await afterLossOfRedis(campaign);
+  expect(first).toMatchObject({ kind: 'queued' });
+  expect(await campaign.checkout('rob', { key: 'key-of-rob' })).toMatchObject({ kind: 'replayed' });
+});
+
+test('reconcile --after-restore keeps the key of a restock', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const backup = await takeBackup(store.sql);
+  const once = { key: 'three-more' };
+  expect(await campaign.restock(3, once)).toMatchObject({ kind: 'restocked', total: 4 });
+  await store.persist();
+  await goBack(store.sql, backup);
+  await repair();
+  await expectWhole(campaign);
+  await sale.redis.del(keys.idempotency('' as UserId, once.key as IdempotencyKey));
+  await afterLossOfRedis(campaign);
+  expect(await campaign.restock(3, once)).toMatchObject({ kind: 'restocked', total: 4 });
+  expect(await campaign.stock()).toMatchObject({ total: 4 });
 });

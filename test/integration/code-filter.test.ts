@@ -53,6 +53,7 @@ async function issue(count: number, total = count): Promise<Code[]> {
     jobs,
     codes,
     news,
+    lastNoInRedis: async () => 0,
     issued: async () => {},
     otherRegionOf: () => null,
     again: async () => {},

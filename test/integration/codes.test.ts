@@ -35,6 +35,7 @@ function parts(
     jobs,
     codes,
     news: news ?? new CodeNotifications(sale.redis, { codeAnnounceCodes: 30, codeSettleMs: 0 }),
+    lastNoInRedis: async () => 0,
     issued: async () => {},
     again: async (jobId: string) => void again.push(jobId),
     runs: again,
@@ -96,6 +97,13 @@ describe('making codes', () => {
     expect(await numbersOf(campaign)).toEqual(upTo(250));
     const { rows } = await store.sql.query('select code from codes where campaign_id = $1', [campaign]);
     expect(rows.every(({ code }) => /^SUMMER[2-9A-Z]{12}$/.test(code))).toBe(true);
+  });
+
+  test('gives no number again that Redis knows of a code that Postgres has lost', async () => {
+    const campaign = await openCampaign();
+    const id = await ask(campaign, 3);
+    await issueCodes(id, { ...parts(), lastNoInRedis: async () => 40 });
+    expect(await numbersOf(campaign)).toEqual([41, 42, 43]);
   });
 
   test('issues no code of another region: it draws others, and reports the lines of a file', async () => {

@@ -7,6 +7,7 @@ import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campa
 import { CodeJobs } from '../../shared/postgres/code-jobs.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { Sales } from '../../shared/sale/sales.js';
 import type { Core } from '../core.js';
 import { type IssueDeps, issueCodes, resumeLeftJobs } from './issue-codes.js';
@@ -39,6 +40,12 @@ export function codesModule({ config, database, shards, sales, queues, metrics, 
     jobs: new CodeJobs(database),
     codes: new CodesTable(database),
     news: new CodeNotifications(shards.home.commands, LIMITS),
+    lastNoInRedis: async (campaignId) => {
+      const campaign = await campaigns.find(campaignId);
+      if (!campaign) return 0;
+      const { commands } = shards.of(campaign.productId, FIRST_BUCKET);
+      return (await new SaleCopy(commands).campaign(campaign.productId))?.codes ?? 0;
+    },
     issued: async (campaignId) => {
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return;

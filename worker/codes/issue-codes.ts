@@ -13,6 +13,8 @@ export type IssueDeps = {
   jobs: CodeJobs;
   codes: CodesTable;
   news: CodeNotifications;
+  /** Returns the last code number that Redis knows of a campaign. A Postgres that was set back has a lower one. */
+  lastNoInRedis: (campaignId: CampaignId) => Promise<number>;
   /** Adds the issued codes of a campaign to Redis, and queues the promotion of users who wait for a code. */
   issued: (campaignId: CampaignId) => Promise<void>;
   /** Adds the next run of a job. Adding the same run twice makes one job. */
@@ -71,7 +73,9 @@ async function issueChunk(jobId: string, deps: IssueDeps): Promise<Advanced | nu
   return database.transaction(async (client) => {
     const job = await jobs.lock(jobId, client);
     if (job === null) return null;
-    const lastNo = await codes.lockSeries(job.campaignId, client);
+    // Numbers of codes that Postgres has lost are not given again, because these codes may be used.
+    const inRedis = await deps.lastNoInRedis(job.campaignId as CampaignId);
+    const lastNo = Math.max(await codes.lockSeries(job.campaignId, client), inRedis);
     // Acquired last: another transaction that waits for this lock waits until this whole chunk is committed.
     await codes.lockIssuing(client);
     const room = deps.limits.codesPerCampaign - lastNo;

@@ -10,7 +10,7 @@ import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/
 import { projectEntries } from '../../shared/projection/projection.js';
 import { isRefusedBatch, writeProjection } from '../../shared/projection/write-projection.js';
 import { type Beginnings, firstBreak } from '../../shared/redis/continuity.js';
-import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
+import { ownerOf } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
@@ -217,8 +217,8 @@ export class Persist {
     const names: FiledRequestName[] = [];
     for (const entry of entries) {
       if (!('key' in entry) || entry.key === '') continue;
-      const user = 'user' in entry ? entry.user : decodeStoredRequest(entry.answer)?.user;
-      if (user) names.push({ no: entry.no, user, key: entry.key, atMs: entry.atMs });
+      const user = 'user' in entry ? entry.user : ownerOf(entry.answer);
+      if (user !== null) names.push({ no: entry.no, user, key: entry.key, atMs: entry.atMs });
     }
     // Redis may be full, and only what is trimmed here makes room.
     await requests.keep(names, limits.idempotencyTtlMs).catch((error: unknown) => {

@@ -58,7 +58,8 @@ async function writeToShard(deps: WriteDeps, part: PartDeps, product: ProductId,
   await tail.cover(at, read);
   let written = 0;
   for (const id of ids) if (await writeOne(deps, { part, campaign, writer, tail }, id)) written += 1;
-  if (written > 0) await writer.fillAnswers(deps.database, [campaign.no], (client) => part.cursor.lock(client));
+  if (written > 0)
+    await writer.fillAnswers(deps.database, [campaign.no], (client) => part.cursor.lock(client), deps.nowMs());
   return written;
 }
 
