@@ -20,8 +20,10 @@ const STATEMENT_MS = 120_000;
 const CONNECTION = { commandMs: STATEMENT_MS };
 const LOOK_EVERY_MS = 500;
 /** SHARDS of each live worker, which reports twice a second for each of its shards. */
-const WORKERS = `select distinct count(*)::int as shards from journal_processes
-  where kind = 'worker' and seen_at > clock_timestamp() - interval '10 seconds' group by split_part(process_id, '/', 1)`;
+const WORKERS = `select distinct count(*)::int as shards from journal_processes where kind = 'worker'
+  group by split_part(process_id, '/', 1) having max(seen_at) > clock_timestamp() - interval '10 seconds'`;
+/** Reports wait while the tables are restored: only a worker that is still silent after this does not run. */
+const REPORTS_WITHIN_MS = 5_000;
 
 /** Why Redis is not filled: no worker runs, or the workers have another SHARDS than the restored database. */
 export type Unfilled = { workers: 'none' } | { workers: 'other'; shards: number; theirs: number };
@@ -83,13 +85,15 @@ export class RedisOfRestore {
     const { count } = shards.map;
     const opened = [];
     for (let index = 0; index < count; index += 1) opened.push(await shards.open(index));
+    const begun = performance.now();
     for (let announced = false; ; announced = true) {
       const epochs = await Promise.all(opened.map(({ redis }) => readEpoch(redis).catch(() => null)));
       if (epochs.every((epoch) => epoch !== null)) return null;
       const { rows } = await this.database.query<{ shards: number }>(WORKERS);
       const [first] = rows;
-      if (!first) return { workers: 'none' };
-      if (rows.every((one) => one.shards !== count)) return { workers: 'other', shards: count, theirs: first.shards };
+      if (!first && performance.now() - begun > REPORTS_WITHIN_MS) return { workers: 'none' };
+      if (first && rows.every((one) => one.shards !== count))
+        return { workers: 'other', shards: count, theirs: first.shards };
       if (!announced) print('Waiting for a worker to fill Redis.');
       await sleep(LOOK_EVERY_MS);
     }

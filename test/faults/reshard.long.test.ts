@@ -88,31 +88,36 @@ it('moves a campaign to another shard under load, and the campaigns of other sha
 });
 
 it('a move does not happen when its command was frozen, and a worker has recovered the old shard meanwhile', async () => {
-  const product = await openIn(2, { total_limit: 1_000 });
-  const crowd = stage.crowd(product, 40);
-  crowd.start();
-  await until('it sells', () => crowd.completed.length >= 30);
-  const command = spawn(
-    process.execPath,
-    [join(projectRoot(), 'dist/commands/reshard.js'), '--campaign', product, '--to-shard', '3'],
-    { env: stage.env, stdio: ['ignore', 'pipe', 'ignore'] },
-  );
-  let frozen = false;
-  command.stdout.setEncoding('utf8').on('data', (line: string) => {
-    if (frozen || !line.includes('Postgres has everything')) return;
-    command.kill('SIGSTOP');
-    frozen = true;
-  });
-  await until('it is frozen', () => frozen);
-  const sold = crowd.completed.length;
-  await until('the old shard sells again', () => crowd.completed.length >= sold + 60);
-  command.kill('SIGCONT');
-  const [code] = (await once(command, 'exit')) as [number];
-  expect([code, await shardOf(product)]).toEqual([1, 2]);
-  await until('all units are sold', () => crowd.queued.length > 0);
-  await crowd.finish();
-  expect(crowd.completed.length).toBe(1_000);
-  await stage.expectNothingLost(crowd, product);
+  for (;;) {
+    const product = await openIn(2, { total_limit: 1_000 });
+    const crowd = stage.crowd(product, 40);
+    crowd.start();
+    await until('it sells', () => crowd.completed.length >= 30);
+    const command = spawn(
+      process.execPath,
+      [join(projectRoot(), 'dist/commands/reshard.js'), '--campaign', product, '--to-shard', '3'],
+      { env: stage.env, stdio: ['ignore', 'pipe', 'ignore'] },
+    );
+    let frozen = false;
+    command.stdout.setEncoding('utf8').on('data', (line: string) => {
+      if (frozen || !line.includes('Postgres has everything')) return;
+      command.kill('SIGSTOP');
+      frozen = true;
+    });
+    await until('it is frozen', () => frozen);
+    const sold = crowd.completed.length;
+    await until('it sells again', () => crowd.completed.length >= sold + 60);
+    const wasTooLate = (await shardOf(product)) === 3;
+    command.kill('SIGCONT');
+    const [code] = (await once(command, 'exit')) as [number];
+    if (!wasTooLate) expect([code, await shardOf(product)]).toEqual([1, 2]);
+    await until('all units are sold', () => crowd.queued.length > 0);
+    await crowd.finish();
+    expect(crowd.completed.length).toBe(1_000);
+    await stage.expectNothingLost(crowd, product);
+    // On a busy machine the command may record the move before the signal reaches it.
+    if (!wasTooLate) return;
+  }
 });
 
 it('a move that is killed in the middle leaves the campaign in one shard, and is completed by a repetition', async () => {
