@@ -1,5 +1,5 @@
 import { termColumns } from '../../shared/domain/terms.js';
-import { raiseTerms } from '../../shared/image/carry-terms.js';
+import { raiseTerms, versionOf } from '../../shared/image/carry-terms.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { emptyProjection } from '../../shared/projection/projection.js';
@@ -10,6 +10,7 @@ import { raiseSequence } from './restored-rows.js';
 
 const ACTOR = 'npm run reconcile';
 const ACTION = 'reconcile after restore';
+const FIRST_VERSION = 1;
 
 /** A campaign as Postgres must have it, and its row; null = Postgres lacks it. */
 export type HeadOf = {
@@ -47,13 +48,14 @@ export async function writeHead(
   await writeProjection(client, batch);
 }
 
-/** Creates a campaign again with its number. The trigger on `campaigns` writes its terms. */
+/** Creates a campaign again with its number and its first terms. The trigger on `campaigns` writes its terms. */
 async function create(
   client: Queryable,
   copy: CampaignCopy,
   { shard, buckets }: Pick<HeadOf, 'shard' | 'buckets'>,
 ): Promise<void> {
-  const { no, product, type, total, status, version, details, terms } = copy;
+  const { no, product, type, total, status } = copy;
+  const { details, terms } = versionOf(copy, FIRST_VERSION);
   const columns = termColumns({ ...details, ...terms });
   await client.query(
     `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version, shard,
@@ -61,12 +63,13 @@ async function create(
      overriding system value
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ${columns.map((_, i) => `$${i + 12}`).join(', ')})`,
     [
-      ...[details.id, no, product, type, total, status, JSON.stringify(details.rules), details.code, version],
+      ...[details.id, no, product, type, total, status, JSON.stringify(details.rules), details.code, FIRST_VERSION],
       ...[shard, buckets],
       ...columns.map(({ value }) => value),
     ],
   );
   await raiseSequence(client, 'campaigns', 'no', no);
+  await raiseTerms(client, FIRST_VERSION, copy);
 }
 
 /** Raises the last code number of a campaign, so that no number is used twice. */

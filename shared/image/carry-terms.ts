@@ -3,6 +3,7 @@ import type { CampaignId, ProductId } from '../domain/ids.js';
 import { termColumns } from '../domain/terms.js';
 import { writeAudit } from '../postgres/audit-log.js';
 import type { Database, Queryable } from '../postgres/pool.js';
+import type { TermsCopy } from '../sale/packed-terms.js';
 import type { CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 
 /** `carried`: Redis had later terms, and Postgres has them now. `no_campaign`: Postgres lacks the campaign. */
@@ -41,17 +42,23 @@ export async function carryTerms(
 }
 
 /**
- * Adds each version that Postgres lacks, with the terms of Redis. Those of the versions in between are lost.
+ * Adds each version that Postgres lacks, as Redis has it.
  * @param version that Postgres has
  */
 export async function raiseTerms(client: Queryable, version: number, copy: CampaignCopy): Promise<void> {
-  const columns = termColumns({ ...copy.details, ...copy.terms });
   for (let next = version + 1; next <= copy.version; next += 1) {
+    const { details, terms } = versionOf(copy, next);
+    const columns = termColumns({ ...details, ...terms });
     await client.query(
       `update campaigns set terms_version = $2, updated_at = now(),
          rules = $3, ${columns.map(({ column }, i) => `${column} = $${i + 4}`).join(', ')}
        where no = $1 and terms_version = $2 - 1`,
-      [copy.no, next, JSON.stringify(copy.details.rules), ...columns.map(({ value }) => value)],
+      [copy.no, next, JSON.stringify(details.rules), ...columns.map(({ value }) => value)],
     );
   }
+}
+
+/** The terms of a version. If Redis has forgotten it, those of the next one that Redis has. */
+export function versionOf(copy: CampaignCopy, version: number): TermsCopy {
+  return copy.former.findLast((former) => former.version >= version) ?? copy;
 }

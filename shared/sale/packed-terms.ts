@@ -1,5 +1,12 @@
 import type { Campaign } from '../domain/campaign.js';
-import { type DetailTerms, detailTerms, TEXT_FIELDS, termFields } from '../domain/terms.js';
+import {
+  type DetailTerms,
+  detailTerms,
+  type FieldTerms,
+  TEXT_FIELDS,
+  termFields,
+  termsOfFields,
+} from '../domain/terms.js';
 import { storedOpeningMinutes, storedVelocity } from '../domain/velocity.js';
 
 /**
@@ -35,6 +42,24 @@ export function packTerms(campaign: Campaign): PackedTerms {
     starts_at: Number(starts_at),
     details: JSON.stringify(details),
   };
+}
+
+/** A version of the terms, as Redis has it. */
+export type TermsCopy = { version: number; terms: FieldTerms; details: CampaignDetails };
+
+export function unpackVersion({ terms, starts_at, details }: Record<string, string>): TermsCopy {
+  const fields = unpackTerms(terms ?? '');
+  return {
+    version: Number(fields.version),
+    terms: termsOfFields({ ...fields, starts_at: starts_at ?? '' }),
+    details: JSON.parse(details ?? '') as CampaignDetails,
+  };
+}
+
+/** Decodes the former terms of a campaign (lua/update_terms.lua), the latest first. @param text undefined = none */
+export function unpackFormer(text: string | undefined): TermsCopy[] {
+  const former = JSON.parse(text ?? '[]') as [terms: string, startsAt: string, details: string][];
+  return former.map(([terms, starts_at, details]) => unpackVersion({ terms, starts_at, details }));
 }
 
 /** Takes the text of the terms apart. @returns name → value, with `version` */

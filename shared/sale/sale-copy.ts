@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis';
 import { bucketOfNumber, campaignOfNumber } from '../domain/buckets.js';
 import type { BucketPart, CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
-import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { askRedis } from '../redis/ask-redis.js';
 import { decodeEpoch } from '../redis/epoch.js';
@@ -11,14 +10,16 @@ import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { RequestNames } from '../redis/request-names.js';
-import { type CampaignDetails, unpackTerms } from './packed-terms.js';
+import { type TermsCopy, unpackFormer, unpackTerms, unpackVersion } from './packed-terms.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
 /** The fields that only a bucket of a divided campaign has. */
 export type BucketCopy = Pick<BucketPart, 'bucket' | 'sealed' | 'movedOut' | 'arrived' | 'gave'>;
 
 /** A campaign hash, or that of a bucket: sale terms and counters. */
-export type CampaignCopy = {
+export type CampaignCopy = TermsCopy & {
+  /** Terms that were in force before, the latest first. Redis keeps some of them since it was filled. */
+  former: readonly TermsCopy[];
   /** Without the bucket. */
   no: number;
   /** null = the campaign is not divided */
@@ -26,9 +27,6 @@ export type CampaignCopy = {
   product: ProductId;
   type: CampaignType;
   status: CampaignStatus;
-  version: number;
-  terms: FieldTerms;
-  details: CampaignDetails;
   codes: number;
   /** null = unlimited */
   total: number | null;
@@ -185,16 +183,14 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
   if (!hash.no) return null;
   const number = (name: string) => Number(hash[name] ?? 0);
   const total = number('total');
-  const terms = unpackTerms(hash.terms ?? '');
   return {
+    ...unpackVersion(hash),
+    former: unpackFormer(hash.former),
     no: campaignOfNumber(number('no')),
     part: bucketOf(hash),
     product,
-    type: terms.type as CampaignType,
+    type: unpackTerms(hash.terms ?? '').type as CampaignType,
     status: hash.status as CampaignStatus,
-    version: Number(terms.version),
-    terms: termsOfFields({ ...terms, starts_at: hash.starts_at ?? '' }),
-    details: JSON.parse(hash.details ?? '') as CampaignDetails,
     codes: number('codes'),
     total: total === -1 ? null : total + number('refused'),
     held: number('held'),

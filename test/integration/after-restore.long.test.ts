@@ -601,9 +601,14 @@ test('reconcile --after-restore gives a campaign its name, discount, code and ru
   const rules = { audience: { attribute: 'tier', equals: 'gold' }, uniform_refusals: true };
   const kept = await store.openCampaign({ name: 'Before' }, rules);
   const backup = await takeBackup(store.sql);
-  await kept.amend({ name: 'Between', discount });
+  const [discountBetween, once] = [
+    { kind: 'percent', percent: 70 } as const,
+    { ...rules, checkout_url: 'https://a.test/' },
+  ];
+  await kept.amend({ name: 'Between', discount: discountBetween, rules: once });
   await kept.amend({ name: 'After', discount, timeZone: 'Asia/Tokyo', rules: { ...rules, uniform_refusals: false } });
-  const created = await store.openCampaign({ name: 'New', code: 'SUMMER-1', discount, timeZone: 'Europe/Rome' }, rules);
+  const created = await store.openCampaign({ name: 'First', code: 'SUMMER-1', timeZone: 'Europe/Rome' }, rules);
+  await created.amend({ name: 'New', discount });
   await goBack(store.sql, backup);
   const findings = await repair();
   expect(of(findings, kept)).toMatchObject({ terms: { redis: 3, postgres: 1 } });
@@ -624,6 +629,36 @@ test('reconcile --after-restore gives a campaign its name, discount, code and ru
   });
   const { rows } = await store.sql.query('select code, code_no from codes where campaign_id = $1', [created.terms.id]);
   expect(rows).toEqual([{ code: 'SUMMER1', code_no: 0 }]);
+  const versionsOf = async ({ terms }: TestCampaign) => {
+    const found = await store.sql.query(
+      'select name, discount, checkout_url from campaign_terms where campaign_id = $1 order by version',
+      [terms.id],
+    );
+    return found.rows.map(Object.values);
+  };
+  expect(await versionsOf(kept)).toEqual([
+    ['Before', null, null],
+    ['Between', discountBetween, 'https://a.test/'],
+    ['After', discount, null],
+  ]);
+  expect(await versionsOf(created)).toEqual([
+    ['First', null, null],
+    ['New', discount, null],
+  ]);
+});
+
+test('reconcile --after-restore gives versions of the terms that Redis has forgotten the next terms that it has', async () => {
+  const campaign = await store.openCampaign({ maxQty: 1 });
+  const backup = await takeBackup(store.sql);
+  for (let maxQty = 2; maxQty <= 25; maxQty += 1) await campaign.amend({ name: `Version ${maxQty}`, maxQty });
+  await goBack(store.sql, backup);
+  await repair();
+  const { rows } = await store.sql.query('select name from campaign_terms where campaign_id = $1 order by version', [
+    campaign.terms.id,
+  ]);
+  const kept = Array.from({ length: 21 }, (_, i) => `Version ${i + 5}`);
+  expect(rows.map(({ name }) => name)).toEqual(['A sale', 'Version 5', 'Version 5', 'Version 5', ...kept]);
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ maxQty: 25, termsVersion: 25 });
 });
 
 test('reconcile --after-restore knows payments and orders again whose entries are gone', async () => {

@@ -35,8 +35,8 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
 }
 
 const kept = (promises: UnpersistedPromises) => promises.after(JOURNAL_START, Number.POSITIVE_INFINITY, 100);
-/** What is in Redis only: the pace of the line, and the counts of velocity. */
-const ONLY_THERE = ['restored_at', 'pace', 'counted_since', 'rate', 'usual', 'calm_until', 'alerted'];
+/** What is in Redis only: former terms, the pace of the line, and the counts of velocity. */
+const ONLY_THERE = ['restored_at', 'former', 'pace', 'counted_since', 'rate', 'usual', 'calm_until', 'alerted'];
 const withoutCounts = (fields: Record<string, string>) =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !ONLY_THERE.includes(name)));
 
