@@ -17,7 +17,8 @@ The other settings are environment variables: docs/configuration.md.
 `;
 
 /** `npm run start:api` */
-configureHeap();
+// A flood is in memory until the next full collection.
+configureHeap(20);
 const config = readConfigOrExit(given(process.argv.slice(2)), ({ apiRole, apiWriteUrl }) =>
   apiRole === 'read' && apiWriteUrl === null ? 'API_WRITE_URL is missing: API_ROLE=read needs it' : null,
 );

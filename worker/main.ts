@@ -9,7 +9,7 @@ import { startWorker } from './composition.js';
  * `npm run start:worker`: persists the journal, expires reservations, promotes waiting users and runs schedules. Any
  * number of workers may run.
  */
-configureHeap();
+configureHeap(50);
 const config = readConfigOrExit();
 const log = await openLog('worker', config);
 exitOnUncaught(log);

@@ -16,6 +16,8 @@ export class NetworkConnections {
   readonly #single = new Set<Socket>();
   readonly #several = new Set<Socket>();
   #wasSeveral = false;
+  /** Connections that are read and have no request now, but had several at once before. */
+  readonly idle = new Set<Socket>();
 
   constructor(readonly name: string) {}
 
@@ -29,8 +31,9 @@ export class NetworkConnections {
     (sentSeveral ? this.#several : this.#single).add(socket);
   }
 
-  /** Holds a connection no longer, if it was held. */
+  /** Forgets a connection, whether it was held or idle. */
   remove(socket: Socket): void {
+    this.idle.delete(socket);
     this.#single.delete(socket);
     this.#several.delete(socket);
   }

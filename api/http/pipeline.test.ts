@@ -115,6 +115,38 @@ describe('connections of a network that has requests enough', () => {
     expect(served).toEqual(['/full0', '/full1', '/full2', '/late', '/second']);
   });
 
+  test('are not read although they were idle before, if they had several requests at once', async () => {
+    const it = await startServer();
+    const [several, single] = [await it.dial(), await it.dial()];
+    several.ask('a', 'b');
+    single.ask('c');
+    await until('the requests are read', () => it.line.length === 2);
+    await it.serveAll();
+    await until('all are answered', () => several.answers.length === 2 && single.answers.length === 1);
+    await fill(it);
+    several.ask('later');
+    single.ask('at_once');
+    await until('the connection that had one request is read', () => it.paths().includes('/at_once'));
+    expect(it.paths()).toEqual(['/full0', '/full1', '/full2', '/full3', '/at_once']);
+    await it.serveAll();
+    await until('all are answered', () => several.answers.length === 3 && single.answers.length === 2);
+  });
+
+  test('are read when they became WebSockets before', async () => {
+    const it = await startServer();
+    const client = await it.dial();
+    client.ask('a', 'b');
+    await until('the request is read', () => it.line.length === 1);
+    await it.serveAll();
+    await until('both are answered', () => client.answers.length === 2);
+    client.socket.write('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    await until('it is a WebSocket', () => it.sockets.some((socket) => idleSince(socket) === null));
+    await fill(it);
+    client.socket.write('hello');
+    await until('the WebSocket is read', () => it.upgraded.includes('hello'));
+    await it.serveAll();
+  });
+
   test('are not idle, and are forgotten when they are closed', async () => {
     const it = await startServer();
     await fill(it);

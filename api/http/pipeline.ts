@@ -8,7 +8,7 @@ type Waiting = { request: IncomingMessage; serve: () => void };
  * Requests of one connection that are being served or wait. `afterwards`: called when they are finished, before an
  * upgrade. `idleSince`: when the last response was written (monotonic, ms); null = the connection is a WebSocket.
  * `network`: null = the connection is always read. `sentSeveral`: more than one request was on its way when the
- * connection was read last.
+ * connection was read last, or it is expected; `everSeveral`: that was so once.
  */
 type Pipeline = {
   inFlight: number;
@@ -18,6 +18,7 @@ type Pipeline = {
   network: NetworkConnections | null;
   isHeld: boolean;
   sentSeveral: boolean;
+  everSeveral: boolean;
 };
 
 /** Requests that are read in each turn of a network of which none waits for a turn. */
@@ -74,6 +75,7 @@ export class Pipelines {
       network,
       isHeld: false,
       sentSeveral: false,
+      everSeveral: false,
     };
     socket[PIPELINE] = pipeline;
     // Node itself resumes the connection after it has read a body or written a response.
@@ -113,13 +115,35 @@ export class Pipelines {
 
   /** Holds the connection while its network has no room, behind those that are held. */
   #readInTurn(socket: Socket, pipeline: Pipeline): void {
-    const { network, sentSeveral } = pipeline;
+    const { network } = pipeline;
     if (network === null || pipeline.isHeld || pipeline.afterwards || socket.destroyed) return;
-    if (network.held === 0 && this.#room(network) > 0) return;
+    if (network.held > 0 || this.#room(network) <= 0) this.#hold(socket, pipeline, network);
+    else this.#keepIdle(socket, pipeline, network);
+  }
+
+  #hold(socket: Socket, pipeline: Pipeline, network: NetworkConnections): void {
     pipeline.isHeld = true;
-    network.hold(socket, sentSeveral);
+    network.hold(socket, pipeline.sentSeveral);
     stopReading(socket);
     this.#holding.add(network);
+  }
+
+  #keepIdle(socket: Socket, { inFlight, everSeveral }: Pipeline, { idle }: NetworkConnections): void {
+    if (inFlight === 0 && everSeveral) idle.add(socket);
+  }
+
+  /**
+   * Holds idle connections of a network that has no room, because they may all send several requests at once. Browsers
+   * send one at a time: their idle connections are read, so that shoppers behind the address of a flood hardly wait.
+   */
+  #holdIdle(network: NetworkConnections): void {
+    if (network.idle.size === 0 || this.#room(network) > 0) return;
+    for (const socket of network.idle) {
+      const pipeline = (socket as Pipelined)[PIPELINE] as Pipeline;
+      pipeline.sentSeveral = true;
+      this.#hold(socket, pipeline, network);
+    }
+    network.idle.clear();
   }
 
   /**
@@ -140,6 +164,7 @@ export class Pipelines {
     const expected = pipeline.sentSeveral ? this.limits.inFlight : 1;
     pipeline.isHeld = false;
     pipeline.sentSeveral = false;
+    if (pipeline.network) this.#keepIdle(socket, pipeline, pipeline.network);
     socket.resume();
     return expected;
   }
@@ -148,21 +173,23 @@ export class Pipelines {
   take(request: IncomingMessage, serve: () => void): void {
     const socket: Pipelined = request.socket;
     const pipeline = socket[PIPELINE] as Pipeline;
+    const { network } = pipeline;
     const { inFlight, waiting, isBusy } = this.limits;
+    if (pipeline.inFlight > 0) pipeline.everSeveral = true;
+    if (pipeline.everSeveral) network?.idle.delete(socket);
     if (pipeline.inFlight === 0 || (pipeline.inFlight < inFlight && pipeline.waiting.length === 0 && !isBusy())) {
       pipeline.inFlight += 1;
       serve();
-      return;
-    }
-    if (this.#waiting >= waiting && pipeline.waiting.length >= inFlight) {
+    } else if (this.#waiting >= waiting && pipeline.waiting.length >= inFlight) {
       socket.destroy();
-      return;
+    } else {
+      this.#waiting += 1;
+      if (network) network.waiting += 1;
+      pipeline.waiting.push({ request, serve });
+      pipeline.sentSeveral = true;
+      stopReading(socket);
     }
-    this.#waiting += 1;
-    if (pipeline.network) pipeline.network.waiting += 1;
-    pipeline.waiting.push({ request, serve });
-    pipeline.sentSeveral = true;
-    stopReading(socket);
+    if (network) this.#holdIdle(network);
   }
 
   /** Must be called when a response has been written; starts the next waiting request. */
@@ -206,6 +233,7 @@ export function afterResponses(socket: Pipelined, then: () => void): void {
   const pipeline = socket[PIPELINE];
   const upgrade = () => {
     if (pipeline) pipeline.idleSince = null;
+    pipeline?.network?.idle.delete(socket);
     // The stream waits for what it has asked for, although Node stopped reading: without this it would ask no more.
     if (pipeline?.afterwards) socket.push('');
     then();

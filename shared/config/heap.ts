@@ -5,13 +5,13 @@ import { setFlagsFromString } from 'node:v8';
  * moment, as in the first second of a flood, it makes them where only a full collection finds garbage, for hours. Then
  * each request stays in memory until such a collection, and so does all that it refers to. Records: decision 80.
  */
-const FLAGS = [
-  '--no-allocation-site-pretenuring',
-  /** A full collection comes when the heap has grown by this share since the last one. By default up to fourfold. */
-  '--heap-growing-percent=50',
-];
+const PRETENURING_OFF = '--no-allocation-site-pretenuring';
 
-/** Chooses how V8 collects garbage. Must be called when a program starts, before code is optimized. */
-export function configureHeap(): void {
-  for (const flag of FLAGS) setFlagsFromString(flag);
+/**
+ * Chooses how V8 collects garbage. Must be called when a program starts, before code is optimized.
+ * @param growth a full collection comes when the heap has grown by this share since the last one, percent. By default
+ * up to fourfold.
+ */
+export function configureHeap(growth: number): void {
+  for (const flag of [PRETENURING_OFF, `--heap-growing-percent=${growth}`]) setFlagsFromString(flag);
 }
