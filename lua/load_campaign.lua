@@ -20,6 +20,7 @@
 --                        bucket the number of the last one that arrived from there
 --   gave                 the transfers that the bucket gave last (includes/given.lua)
 --   own_codes            codes of a bucket of a pool (includes/bucket_codes.lua)
+--   former               former terms, as JSON (update_terms.lua); "" = there are none
 -- REPLY
 --   loaded
 --   known version        it exists already, with this version of the terms
@@ -49,6 +50,7 @@ redis.call('HSET', campaign_key, 'no', no, 'status', status, 'codes', codes, 'co
 if stage ~= '0' then
   redis.call('HSET', campaign_key, 'moved_out', moved_out, 'arrived', arrived, 'gave', gave, 'own_codes', own_codes)
 end
+if former ~= '' then redis.call('HSET', campaign_key, 'former', former) end
 if archived ~= '' then
   redis.call('HSET', campaign_key, 'archived', archived, 'promised', promised, 'forgotten', 'done')
 end

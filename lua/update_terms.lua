@@ -17,12 +17,13 @@
 --#include clock
 --#include campaign
 
--- Returns the former terms and the present ones, the latest first. A Postgres that was set back gets them from here.
+-- Returns the former terms and the present ones, which end now, the latest first, as many as shared/domain/campaign.ts
+-- says. A Postgres that was set back gets them from here.
 local FORMER_KEPT = 20
-local function former_terms()
+local function former_terms(now)
   local v = redis.call('HMGET', campaign_key, 'terms', 'starts_at', 'details', 'former')
   local former = v[4] and cjson.decode(v[4]) or {}
-  table.insert(former, 1, { v[1], v[2], v[3] })
+  table.insert(former, 1, { v[1], v[2], v[3], now })
   former[FORMER_KEPT + 1] = nil
   return cjson.encode(former)
 end
@@ -37,7 +38,7 @@ local now = now_ms()
 local now_text = string.format('%d', now)
 local is_moved = c.starts_at > now and tonumber(starts_at) <= now
 local is_watched = velocity ~= 'off' and c.velocity == 'off'
-local former = former_terms()
+local former = former_terms(now)
 if is_moved or is_watched then redis.call('HSET', campaign_key, 'counted_since', now_text) end
 redis.call('HSET', campaign_key, 'terms', terms, 'starts_at', starts_at, 'details', details, 'former', former)
 return { 'amended' }

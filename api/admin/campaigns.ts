@@ -4,6 +4,7 @@ import { normaliseCode } from '../../shared/domain/codes.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { CarriedTerms } from '../../shared/image/carry-terms.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -31,7 +32,7 @@ export type CampaignsDeps = {
   placement: Pick<CampaignPlacement, 'place' | 'exclude' | 'untilKnown' | 'assertKnown'>;
   actions: CampaignActions;
   /** Copies later terms of Redis to Postgres. */
-  carryTerms: (campaign: StoredCampaign) => Promise<unknown>;
+  carryTerms: (campaign: StoredCampaign) => Promise<CarriedTerms>;
   codes: CodesTable;
   codeNotifications: CodeNotifications;
   termsNotifications: TermsNotifications;
@@ -164,8 +165,8 @@ export class Campaigns {
     for (let tries = 1; tries <= AMEND_TRIES; tries += 1) {
       const current = await this.find(idOrProduct);
       if (current.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
-      const { terms, rules } = amendedTerms(current, body);
       try {
+        const { terms, rules } = amendedTerms(current, body);
         const amended = await this.deps.database.transaction(async (client) => {
           const changed = await this.deps.table.amend(current, terms, rules, client, above);
           if (!changed) return null;
@@ -185,13 +186,22 @@ export class Campaigns {
           status: await this.deps.actions.change(amended.changed.productId, 'publish', operator),
         };
       } catch (error) {
-        if (!(error instanceof VersionTaken)) throw error;
-        above = error.version;
         // An API has died before its commit, or Postgres was set back. The terms in force have the changes it lacks.
-        await this.deps.carryTerms(current);
+        if (error instanceof VersionTaken) {
+          above = error.version;
+          await this.deps.carryTerms(current);
+        } else if (!(error instanceof Problem) || tries > 1 || !(await this.#hasCarried(current))) {
+          throw error;
+        }
       }
     }
     throw new Problem('campaign_conflict', 'Another operator is changing this campaign. Read it and try again.');
+  }
+
+  /** Whether Postgres lacked terms that are in force, and has them now. A refusal may not hold by them. */
+  async #hasCarried(campaign: StoredCampaign): Promise<boolean> {
+    const carried = await this.deps.carryTerms(campaign).catch(() => null);
+    return carried?.kind === 'carried';
   }
 
   /**

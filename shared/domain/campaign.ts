@@ -37,6 +37,12 @@ export type Campaign = CampaignTerms & {
   updatedAt: Date;
 };
 
+/** A campaign with the terms of a version that is over. `until`: when the next version came into force, ms */
+export type FormerVersion = { campaign: Campaign; until: number };
+
+/** Former versions of its terms that Redis keeps of a campaign. */
+export const FORMER_KEPT = 20;
+
 /** The counters of a campaign, read at one moment. `free` and `total` are null when the stock is unlimited. */
 export type Stock = {
   status: CampaignStatus;

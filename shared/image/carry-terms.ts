@@ -42,23 +42,37 @@ export async function carryTerms(
 }
 
 /**
- * Adds each version that Postgres lacks, as Redis has it.
+ * Adds each version that Postgres lacks, as Redis has it, and since when.
  * @param version that Postgres has
  */
 export async function raiseTerms(client: Queryable, version: number, copy: CampaignCopy): Promise<void> {
   for (let next = version + 1; next <= copy.version; next += 1) {
-    const { details, terms } = versionOf(copy, next);
-    const columns = termColumns({ ...details, ...terms });
+    const found = versionOf(copy, next);
+    const columns = termColumns({ ...found.details, ...found.terms });
+    const since = sinceOf(copy, found);
     await client.query(
-      `update campaigns set terms_version = $2, updated_at = now(),
-         rules = $3, ${columns.map(({ column }, i) => `${column} = $${i + 4}`).join(', ')}
+      `update campaigns set terms_version = $2, updated_at = coalesce(to_timestamp($3::float8 / 1000), now()),
+         rules = $4, ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
        where no = $1 and terms_version = $2 - 1`,
-      [copy.no, next, JSON.stringify(details.rules), ...columns.map(({ value }) => value)],
+      [copy.no, next, since, JSON.stringify(found.details.rules), ...columns.map(({ value }) => value)],
     );
+    if (since !== null) await client.query(DATE_PRICE, [copy.no, since]);
   }
 }
+
+/** The trigger on `campaigns` has dated a price that changed with this transaction. */
+const DATE_PRICE = `with changed as (
+    delete from campaign_prices p using campaigns c
+    where c.no = $1 and p.campaign_id = c.campaign_id and p.since = now() returning p.*)
+  insert into campaign_prices select campaign_id, to_timestamp($2::float8 / 1000), amount, currency from changed
+  on conflict (campaign_id, since) do update set amount = excluded.amount, currency = excluded.currency`;
 
 /** The terms of a version. If Redis has forgotten it, those of the next one that Redis has. */
 export function versionOf(copy: CampaignCopy, version: number): TermsCopy {
   return copy.former.findLast((former) => former.version >= version) ?? copy;
+}
+
+/** When these terms of a campaign came into force, ms; null = Redis does not know. */
+function sinceOf({ former }: CampaignCopy, { version }: TermsCopy): number | null {
+  return former.find((earlier) => earlier.version < version)?.until ?? null;
 }

@@ -1,10 +1,12 @@
 import { type AudienceRule, storedAudience } from '../domain/audience.js';
 import type { Branding } from '../domain/branding.js';
-import type { CampaignType } from '../domain/campaign.js';
+import type { CampaignType, FormerVersion } from '../domain/campaign.js';
 import type { Discount } from '../domain/discount.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
 import type { Stacking } from '../domain/stacking.js';
+import type { StoredCampaign } from './campaigns.js';
 import type { Reads } from './circuit-breaker.js';
+import type { Queryable } from './pool.js';
 
 /** One version of a campaign's terms. A version never changes, so it may be cached. */
 export type TermsVersion = {
@@ -100,5 +102,62 @@ function fromRow(row: Row): TermsVersion {
     requireToken: row.require_token,
     checkoutUrl: row.checkout_url,
     branding: row.branding,
+  };
+}
+
+type FormerRow = Omit<Row, 'product_id' | 'type' | 'branding'> & {
+  until: Date;
+  price: { price?: number; currency?: string } | null;
+};
+
+const FORMER = `select t.*, n.valid_from as until,
+    (select jsonb_strip_nulls(jsonb_build_object('price', p.amount, 'currency', p.currency)) from campaign_prices p
+     where p.campaign_id = t.campaign_id and p.since <= t.valid_from order by p.since desc limit 1) as price
+  from campaign_terms t cross join lateral (select valid_from from campaign_terms l
+    where l.campaign_id = t.campaign_id and l.version > t.version order by l.version limit 1) n
+  where t.campaign_id = $1 and t.version < $2 order by t.version desc limit $3`;
+
+/**
+ * Returns earlier versions of the terms of a campaign, the latest first. What no promise depends on is as in
+ * `campaign`.
+ * @throws EngineUnavailable
+ */
+export async function formerVersions(
+  database: Queryable,
+  campaign: StoredCampaign,
+  most: number,
+): Promise<FormerVersion[]> {
+  if (campaign.termsVersion === 1) return [];
+  const { rows } = await database.query<FormerRow>(FORMER, [campaign.id, campaign.termsVersion, most]);
+  return rows.map((row) => ({ campaign: asOf(campaign, row), until: row.until.getTime() }));
+}
+
+function asOf(campaign: StoredCampaign, row: FormerRow): StoredCampaign {
+  const {
+    price: _price,
+    currency: _currency,
+    ...branding
+  } = (campaign.rules.branding ?? {}) as Record<string, unknown>;
+  const priced = { ...branding, ...row.price };
+  return {
+    ...campaign,
+    termsVersion: row.version,
+    name: row.name,
+    discount: row.discount,
+    startsAt: row.starts_at,
+    endsAt: row.ends_at,
+    timeZone: row.time_zone,
+    perUserLimit: row.per_user_limit,
+    holdSeconds: row.hold_seconds,
+    refundPolicy: row.refund_policy,
+    rules: {
+      ...campaign.rules,
+      audience: row.audience,
+      stacking: row.stacking,
+      uniform_refusals: row.uniform_refusals,
+      require_token: row.require_token,
+      checkout_url: row.checkout_url,
+      branding: Object.keys(priced).length > 0 ? priced : null,
+    } as StoredCampaign['rules'],
   };
 }

@@ -1,9 +1,9 @@
 import { numberOfBucket } from '../domain/buckets.js';
-import { type BucketPart, type Campaign, MAX_UNITS } from '../domain/campaign.js';
+import { type BucketPart, type Campaign, type FormerVersion, MAX_UNITS } from '../domain/campaign.js';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
 import { storedVelocity } from '../domain/velocity.js';
 import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
-import { packTerms } from './packed-terms.js';
+import { packFormer, packTerms } from './packed-terms.js';
 import type { SaleCalls } from './sale-calls.js';
 import type { Archived } from './sale-reader.js';
 import {
@@ -33,6 +33,7 @@ export class Campaigns {
    * @param archived when only the campaign is written and its records stay in Postgres
    * @param token of the worker that fills Redis (RedisFill); null when Redis is in service
    * @param part the bucket of a divided campaign that this shard has; null = the whole campaign
+   * @param former earlier versions of its terms, the latest first
    * @throws FencedOut when this worker no longer fills Redis
    */
   load(
@@ -41,6 +42,7 @@ export class Campaigns {
     archived: Archived | null = null,
     token: string | null = null,
     part: BucketPart | null = null,
+    former: readonly FormerVersion[] = [],
   ): Promise<LoadCampaignOutcome> {
     const total = part ? part.total : campaign.totalLimit;
     return this.calls.scripts.run(loadCampaignScript, {
@@ -66,6 +68,7 @@ export class Campaigns {
         arrived: JSON.stringify(part?.arrived ?? {}),
         gave: JSON.stringify(part?.gave ?? []),
         own_codes: part?.ownCodes ?? 0,
+        former: packFormer(former),
       },
     });
   }

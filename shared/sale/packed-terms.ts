@@ -1,4 +1,4 @@
-import type { Campaign } from '../domain/campaign.js';
+import type { Campaign, FormerVersion } from '../domain/campaign.js';
 import {
   type DetailTerms,
   detailTerms,
@@ -56,10 +56,31 @@ export function unpackVersion({ terms, starts_at, details }: Record<string, stri
   };
 }
 
-/** Decodes the former terms of a campaign (lua/update_terms.lua), the latest first. @param text undefined = none */
-export function unpackFormer(text: string | undefined): TermsCopy[] {
-  const former = JSON.parse(text ?? '[]') as [terms: string, startsAt: string, details: string][];
-  return former.map(([terms, starts_at, details]) => unpackVersion({ terms, starts_at, details }));
+/** A version of the terms that is over. */
+export type FormerTerms = TermsCopy & {
+  /** When the next version came into force, ms. */
+  until: number;
+};
+
+type StoredFormer = [terms: string, startsAt: string, details: string, until: number];
+
+/** @param former the latest first. @returns JSON; "" = there are none */
+export function packFormer(former: readonly FormerVersion[]): string {
+  if (former.length === 0) return '';
+  const stored = former.map(({ campaign, until }): StoredFormer => {
+    const { terms, starts_at, details } = packTerms(campaign);
+    return [terms, String(starts_at), details, until];
+  });
+  return JSON.stringify(stored);
+}
+
+/** Decodes the former terms of a campaign, the latest first. @param text undefined = none */
+export function unpackFormer(text: string | undefined): FormerTerms[] {
+  const former = JSON.parse(text ?? '[]') as StoredFormer[];
+  return former.map(([terms, starts_at, details, until]) => ({
+    ...unpackVersion({ terms, starts_at, details }),
+    until,
+  }));
 }
 
 /** Takes the text of the terms apart. @returns name → value, with `version` */

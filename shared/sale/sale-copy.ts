@@ -10,7 +10,7 @@ import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { RequestNames } from '../redis/request-names.js';
-import { type TermsCopy, unpackFormer, unpackTerms, unpackVersion } from './packed-terms.js';
+import { type FormerTerms, type TermsCopy, unpackFormer, unpackTerms, unpackVersion } from './packed-terms.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
 /** The fields that only a bucket of a divided campaign has. */
@@ -18,8 +18,8 @@ export type BucketCopy = Pick<BucketPart, 'bucket' | 'sealed' | 'movedOut' | 'ar
 
 /** A campaign hash, or that of a bucket: sale terms and counters. */
 export type CampaignCopy = TermsCopy & {
-  /** Terms that were in force before, the latest first. Redis keeps some of them since it was filled. */
-  former: readonly TermsCopy[];
+  /** Terms that were in force before, the latest first. */
+  former: readonly FormerTerms[];
   /** Without the bucket. */
   no: number;
   /** null = the campaign is not divided */

@@ -130,3 +130,19 @@ test('a change of terms keeps the changes that a Postgres lacks that was set bac
   expect(data).toMatchObject(later);
   await stage.startWorker();
 });
+
+test('a change of terms is judged by the terms in force, also when Postgres was set back', async () => {
+  await letCommit();
+  const operator = new Operator(stage.url);
+  const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const product = await stage.openCampaign({ starts_at: inHours(10), ends_at: inHours(20) });
+  const change = (terms: object) => operator.call('PATCH', `/admin/campaigns/${product}`, terms);
+  for (const worker of stage.workers.splice(0)) await worker.kill();
+  const backup = await takeBackup(holder);
+  expect((await change({ starts_at: inHours(1) })).status).toBe(200);
+  await goBack(holder, backup);
+  const ends_at = inHours(5);
+  expect(await change({ ends_at })).toMatchObject({ status: 200, data: { ends_at } });
+  expect(await change({ ends_at: inHours(0.5) })).toMatchObject({ status: 400 });
+  await stage.startWorker();
+});

@@ -1,9 +1,10 @@
 import { bucketOfReservation, bucketOfResponse, homeCodes } from '../../shared/domain/buckets.js';
-import type { BucketPart } from '../../shared/domain/campaign.js';
+import { type BucketPart, FORMER_KEPT, type FormerVersion } from '../../shared/domain/campaign.js';
 import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
 import { type DerivedRecords, deriveUsers, recordOf } from '../../shared/image/derive.js';
 import type { Log } from '../../shared/observability/log.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
+import { formerVersions } from '../../shared/postgres/campaign-terms.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type UserRows } from '../../shared/postgres/snapshot.js';
@@ -89,6 +90,7 @@ export async function restoreCampaign(
   );
   const part = (await deps.partOf?.(campaign)) ?? null;
   const own = ownRows(campaign, part);
+  const former = await formerVersions(deps.database, campaign, FORMER_KEPT);
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
 
@@ -113,7 +115,7 @@ export async function restoreCampaign(
     // A closed campaign cannot be restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
     if (mayRemember) await remember((await snapshot.restocks()).filter(own.answer));
-    await loadArchived(deps.sale, campaign, part, nowMs, token);
+    await loadArchived(deps.sale, campaign, { part, former }, nowMs, token);
     return;
   }
   const closed = campaign.status === 'closed';
@@ -132,7 +134,7 @@ export async function restoreCampaign(
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows.filter(own.answer));
   // Bucket 0 draws the numbers of the whole line.
   if (part?.part.bucket === 0) known.lastLineNo = Math.max(known.lastLineNo, part.lastLineNo);
-  await deps.sale.campaigns.load(campaign, known, null, token, part?.part ?? null);
+  await deps.sale.campaigns.load(campaign, known, null, token, part?.part ?? null, former);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
     deps.log.info(
@@ -199,7 +201,7 @@ function stillRemembered(
 async function loadArchived(
   sale: SaleStore,
   campaign: StoredCampaign,
-  part: RestoredPart | null,
+  { part, former }: { part: RestoredPart | null; former: readonly FormerVersion[] },
   nowMs: number,
   token: string,
 ): Promise<void> {
@@ -208,7 +210,7 @@ async function loadArchived(
   // promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
   const known = { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 };
-  await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null);
+  await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null, former);
 }
 
 function addTo(known: KnownCounters, page: KnownCounters): void {

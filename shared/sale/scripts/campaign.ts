@@ -30,6 +30,7 @@ export const loadCampaignScript = defineScript({
     'arrived',
     'gave',
     'own_codes',
+    'former',
   ],
   replies: { loaded: () => ({}), known: reply({ version: count }), fenced, rebuilding },
 });
