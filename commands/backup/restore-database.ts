@@ -76,6 +76,8 @@ export async function restoreDatabase(
     // The other regions know the epoch, so with an earlier one this installation would not own its region.
     if (region !== null) await keepEpoch(client, region, epoch ?? 0);
     await switchTriggers(client, 'enable');
+    // Until autovacuum comes, Postgres would choose plans for small tables.
+    await client.query(`analyze ${names.map(quoted).join(', ')}`);
     const again = await eraseAgain(client);
     if (again > 0) report('erasures (users who were erased since the backup; a worker erases them again)', again);
   });

@@ -1,5 +1,5 @@
 import type { RedemptionStatus } from '../domain/reservation.js';
-import { pagesOf } from './pages.js';
+import { pagesOf, readInOrder } from './pages.js';
 import type { Database, Queryable } from './pool.js';
 
 /** A reservation in Postgres, with everything that Redis needs to continue it. */
@@ -126,8 +126,9 @@ export class CampaignSnapshot {
   async *users(batch: number): AsyncGenerator<UserRows[]> {
     let after = '';
     for (;;) {
-      const { rows } = await this.database.query<{ user: string }>(LAST_OF_PAGE, [this.campaignId, after, batch - 1]);
-      const upTo = rows[0]?.user ?? null;
+      const values = [this.campaignId, after, batch - 1];
+      const [last] = await readInOrder<{ user: string }>(this.database, LAST_OF_PAGE, values);
+      const upTo = last?.user ?? null;
       yield await this.#usersBetween(after, upTo);
       if (upTo === null) return;
       after = upTo;
