@@ -88,20 +88,27 @@ function fromRow(row: Row): TermsVersion {
     type: row.type,
     version: row.version,
     validFrom: row.valid_from,
-    name: row.name,
-    discount: row.discount,
+    ...saleTermsOf(row),
     audience: storedAudience(row.audience),
     stacking: row.stacking,
+    uniformRefusals: row.uniform_refusals,
+    requireToken: row.require_token,
+    checkoutUrl: row.checkout_url,
+    branding: row.branding,
+  };
+}
+
+/** What a version and a campaign have alike. */
+function saleTermsOf(row: Omit<Row, 'product_id' | 'type' | 'branding'>) {
+  return {
+    name: row.name,
+    discount: row.discount,
     startsAt: row.starts_at,
     endsAt: row.ends_at,
     timeZone: row.time_zone,
     perUserLimit: row.per_user_limit,
     holdSeconds: row.hold_seconds,
     refundPolicy: row.refund_policy,
-    uniformRefusals: row.uniform_refusals,
-    requireToken: row.require_token,
-    checkoutUrl: row.checkout_url,
-    branding: row.branding,
   };
 }
 
@@ -142,14 +149,7 @@ function asOf(campaign: StoredCampaign, row: FormerRow): StoredCampaign {
   return {
     ...campaign,
     termsVersion: row.version,
-    name: row.name,
-    discount: row.discount,
-    startsAt: row.starts_at,
-    endsAt: row.ends_at,
-    timeZone: row.time_zone,
-    perUserLimit: row.per_user_limit,
-    holdSeconds: row.hold_seconds,
-    refundPolicy: row.refund_policy,
+    ...saleTermsOf(row),
     rules: {
       ...campaign.rules,
       audience: row.audience,
