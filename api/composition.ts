@@ -54,7 +54,7 @@ export async function start(config: Config, log: Log): Promise<Stoppable> {
 
 /** A process that starts others waits for them, and they have a deadline of their own. */
 export function stopLimitMs(config: Config): number {
-  return severalOf(config) ? LIMITS.stopMs + 1_000 : LIMITS.stopMs;
+  return severalOf(config) ? LIMITS.shutdown.stopMs + 1_000 : LIMITS.shutdown.stopMs;
 }
 
 const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrimary;

@@ -82,7 +82,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   // First, so that it stops last and sends the spans of what stops before it.
   const tracing = await openTracing({
     settings: config.tracing,
-    limits: LIMITS,
+    limits: LIMITS.tracing,
     component: 'api',
     version,
     metrics,
@@ -90,13 +90,16 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     life,
   });
   const openPool = connectPostgres(config, life);
-  const breaker = new CircuitBreaker({ failures: LIMITS.breakerFailures, openMs: LIMITS.breakerOpenMs });
+  const breaker = new CircuitBreaker({
+    failures: LIMITS.postgres.breakerFailures,
+    openMs: LIMITS.postgres.breakerOpenMs,
+  });
   const isReader = config.apiRole === 'read';
   const database = openPool({
     name: 'doorbuster-api',
     // A process that reads needs the primary for attempts, and for what it recalls of archived campaigns.
     connections: isReader ? 2 : 10,
-    statementMs: LIMITS.postgresStatementMs,
+    statementMs: LIMITS.postgres.statementMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
   const recalls = breaker.readsOf(database);
@@ -112,13 +115,13 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   const historyDatabase = openPool({
     name: 'doorbuster-api-history',
     connections: 2,
-    statementMs: LIMITS.postgresStatementMs,
+    statementMs: LIMITS.postgres.statementMs,
   });
   const heartbeats = new Heartbeats(historyDatabase);
   const map = new ShardMap(config.shards);
   const memories: MemoryGuard[] = [];
   const all = Array.from({ length: config.shards }, (_, index): ApiShard => {
-    const memory = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
+    const memory = new MemoryGuard(LIMITS.redis.memory, (full, { usedShare }) =>
       shard.log.warn(
         { full, used_share: usedShare },
         full ? 'Redis is nearly full: new claims get 503' : 'Redis has room again',
@@ -145,10 +148,10 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     all.map(({ sale }) => sale),
     map,
   );
-  const places = new Places(sales, LIMITS);
+  const places = new Places(sales, LIMITS.buckets);
   for (const { sale } of all) sale.line.places = places;
-  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
-  const bucketClaims = new BucketClaims(sales, places, transfers, LIMITS);
+  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS.buckets);
+  const bucketClaims = new BucketClaims(sales, places, transfers, LIMITS.buckets);
   for (const { sale } of all) sale.reservations.units = bucketClaims;
   const queues = connectQueues(all, life, log);
   return {
@@ -167,7 +170,7 @@ function connectQueues(shards: readonly ApiShard[], life: Lifecycle, log: Log): 
     // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
     shards.map(({ redis }) => ({ connection: redis.forQueues(), shardPrefix: redis.prefix })),
     queueErrorLog(log),
-    LIMITS,
+    LIMITS.jobs,
   );
   life.add('job queues', { stop: () => queues.close().catch(() => {}) });
   return queues;
@@ -181,10 +184,10 @@ function openReplicaReads(
   if (config.apiRole !== 'read' || config.databaseReadUrl === null) return null;
   const replica = openPool({
     ...{ url: config.databaseReadUrl, name: 'doorbuster-api-reads', connections: 8 },
-    statementMs: LIMITS.postgresStatementMs,
+    statementMs: LIMITS.postgres.statementMs,
   });
   const reads = new ReplicaReads({
-    ...{ replica, primary: primary.database, ofPrimary: primary.reads, limits: LIMITS },
+    ...{ replica, primary: primary.database, ofPrimary: primary.reads, limits: LIMITS.postgres },
     onChange: (trouble) =>
       trouble === null
         ? log.info('the replica of Postgres serves terms, codes and policies')
@@ -214,15 +217,15 @@ function createSale(
       get journalLimitEntries() {
         return memory.full ? 0 : config.journalLimitEntries;
       },
-      deviceQuota: LIMITS.deviceQuota,
-      deviceWindowMs: LIMITS.deviceWindowMs,
-      orderMemoryMs: LIMITS.orderMemoryMs,
-      oneTimeTokenMs: LIMITS.oneTimeTokenMs,
+      deviceQuota: LIMITS.claims.deviceQuota,
+      deviceWindowMs: LIMITS.claims.deviceWindowMs,
+      orderMemoryMs: LIMITS.claims.orderMemoryMs,
+      oneTimeTokenMs: LIMITS.claims.oneTimeTokenMs,
       waitReplicas,
     },
     promises,
     new ArchiveRecall(new ArchivedPeople(recalls), index, new CampaignArchive(scripts), () => clock.nowMs(), {
-      ...LIMITS,
+      ...LIMITS.archive,
       idempotencyTtlMs,
     }),
     (size) => metrics.claimBatch.observe(size),

@@ -27,7 +27,7 @@ export async function listen({ config, life, log, name }: Core, deps: ServersDep
       // Readiness goes first, so that load balancers send no new clients to this process.
       readiness.draining = true;
       sockets.drain();
-      await sleep(LIMITS.drainMs);
+      await sleep(LIMITS.shutdown.drainMs);
     },
     async stop() {
       // Sockets end while the last requests are served.
@@ -42,7 +42,7 @@ export async function listen({ config, life, log, name }: Core, deps: ServersDep
 async function listenOn(server: Server, port: number, host: string): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, LIMITS.connectionBacklog, resolve);
+    server.listen(port, host, LIMITS.http.connectionBacklog, resolve);
   });
   return `http://${host}:${(server.address() as AddressInfo).port}`;
 }

@@ -48,7 +48,7 @@ export class CommandShards {
     const onCluster = this.target.kind === 'cluster';
     const namespace = this.target.kind === 'cluster' ? this.target.namespace : '';
     const prefix = shardPrefix(index, this.map.count, onCluster, namespace);
-    const connectMs = LIMITS.commandConnectMs;
+    const connectMs = LIMITS.commands.connectMs;
     const redis = connectForCommands(this.target, { ...this.limits, connectMs }, () => {}, prefix);
     const cursor = new JournalCursor(this.database, index, this.map.count > 1);
     const scripts = new ScriptRunner(redis, join(projectRoot(), 'lua'));

@@ -80,5 +80,5 @@ export function engineUrls(): EngineUrls {
 /** A pool to Postgres for a command, which the caller closes. @param statementMs the time limit of a statement */
 export function connectDatabase(command: string, url: string, statementMs: number, connections = 4): Database {
   const name = `doorbuster-${command}`;
-  return new Database({ url, name, connections, statementMs, connectMs: LIMITS.commandConnectMs, onError: () => {} });
+  return new Database({ url, name, connections, statementMs, connectMs: LIMITS.commands.connectMs, onError: () => {} });
 }

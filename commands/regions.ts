@@ -38,7 +38,7 @@ names Postgres, without it that of \`npm start\`.
 const STATEMENT_MS = 30_000;
 const ASK_MS = 3_000;
 const MAX_SHOWN = 100;
-const KEPT_DAYS = LIMITS.regionAcknowledgementsKeepMs / 86_400_000;
+const KEPT_DAYS = LIMITS.regions.acknowledgementsKeepMs / 86_400_000;
 
 type Options = { action: 'show' | 'join' | 'lost' } | { action: 'failover'; name: string; without: readonly string[] };
 
@@ -149,7 +149,7 @@ class Regions {
       `select coalesce((after ->> 'ended_at')::timestamptz, to_timestamp(0)) as ended from audit_log
        where chain = 'operator:service' and action = 'region.failover'
          and at > now() - make_interval(secs => $1::float8 / 1000) order by ended limit 1`,
-      [LIMITS.regionAcknowledgementsKeepMs],
+      [LIMITS.regions.acknowledgementsKeepMs],
     );
     const [first] = rows;
     if (!first)

@@ -86,7 +86,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   // First, so that it stops last and sends the spans of what stops before it.
   const tracing = await openTracing({
     settings: config.tracing,
-    limits: LIMITS,
+    limits: LIMITS.tracing,
     component: 'worker',
     version,
     metrics,
@@ -97,13 +97,13 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
   const database = openPool({
     name: 'doorbuster-worker',
     connections: 6,
-    statementMs: LIMITS.postgresBatchStatementMs,
+    statementMs: LIMITS.postgres.batchStatementMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
   const historyDatabase = openPool({
     name: 'doorbuster-worker-history',
     connections: 4,
-    statementMs: LIMITS.persistStatementMs,
+    statementMs: LIMITS.postgres.persistStatementMs,
   });
   // Each recovery that runs holds a connection, and must leave some for reports.
   const lockDatabase =
@@ -112,7 +112,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
       : openPool({
           name: 'doorbuster-worker-locks',
           connections: Math.min(config.shards, RECOVERIES),
-          statementMs: LIMITS.persistStatementMs,
+          statementMs: LIMITS.postgres.persistStatementMs,
         });
   const heartbeats = new Heartbeats(historyDatabase);
   const map = new ShardMap(config.shards);
@@ -131,12 +131,12 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     all.map(({ sale }) => sale),
     map,
   );
-  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS);
-  const units = new BucketClaims(sales, new Places(sales, LIMITS), transfers, LIMITS);
+  const transfers = new Transfers(sales, new CampaignBuckets(database), LIMITS.buckets);
+  const units = new BucketClaims(sales, new Places(sales, LIMITS.buckets), transfers, LIMITS.buckets);
   for (const { sale } of all) sale.reservations.units = units;
   const onQueueError = queueErrorLog(log);
   const queueServers = all.map(({ redis }) => ({ connection: redis.forJobs(), shardPrefix: redis.prefix }));
-  const queues = new JobQueues(queueServers, onQueueError, LIMITS);
+  const queues = new JobQueues(queueServers, onQueueError, LIMITS.jobs);
   life.add('job queues', { stop: () => settledWithin(queues.close(), 500) });
   return {
     ...{ name, config, log, metrics, tracing, life, shards, queueServers, queues, onQueueError },
@@ -154,10 +154,10 @@ function createSaleStores(
   const limits = {
     idempotencyTtlMs,
     journalLimitEntries,
-    deviceQuota: LIMITS.deviceQuota,
-    deviceWindowMs: LIMITS.deviceWindowMs,
-    orderMemoryMs: LIMITS.orderMemoryMs,
-    oneTimeTokenMs: LIMITS.oneTimeTokenMs,
+    deviceQuota: LIMITS.claims.deviceQuota,
+    deviceWindowMs: LIMITS.claims.deviceWindowMs,
+    orderMemoryMs: LIMITS.claims.orderMemoryMs,
+    oneTimeTokenMs: LIMITS.claims.oneTimeTokenMs,
     waitReplicas: 0,
   };
   const recall = new ArchiveRecall(
@@ -166,7 +166,7 @@ function createSaleStores(
     new CampaignArchive(scripts),
     () => clock.nowMs(),
     {
-      ...LIMITS,
+      ...LIMITS.archive,
       idempotencyTtlMs,
     },
   );

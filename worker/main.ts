@@ -14,7 +14,7 @@ const config = readConfigOrExit();
 const log = await openLog('worker', config);
 exitOnUncaught(log);
 try {
-  stopOnSignals(await startWorker(config, log), log, LIMITS.stopMs);
+  stopOnSignals(await startWorker(config, log), log, LIMITS.shutdown.stopMs);
 } catch (error) {
   process.stderr.write(`the worker could not start: ${(error as Error).message}\n`);
   process.exit(1);

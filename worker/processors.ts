@@ -66,11 +66,11 @@ export function createProcessors(
       concurrency: 4,
       run: ({ productId }) => {
         const product = productId as ProductId;
-        return promoteWaiting(sales.of(product, FIRST_BUCKET), metrics, log, product, LIMITS);
+        return promoteWaiting(sales.of(product, FIRST_BUCKET), metrics, log, product, LIMITS.line);
       },
     },
     // A place for each endpoint that may exist, so that slow receivers do not delay the others. Waiting costs nothing.
-    deliver: { concurrency: LIMITS.webhookEndpoints, run: ({ endpointId }) => events.deliver(endpointId) },
+    deliver: { concurrency: LIMITS.webhooks.endpoints, run: ({ endpointId }) => events.deliver(endpointId) },
     // Two, so that a small job does not wait for a long job.
     codes: { concurrency: 2, run: ({ jobId }) => codes.issue(jobId) },
     reconcile: { concurrency: 1, run: ({ productId }, { id }) => reconcile.one(productId, id) },
@@ -97,16 +97,16 @@ export function createSweeps(
   const erasure = claimErasureOf(core);
   const inEach = (run: (shard: WorkerShard) => Promise<void>) => () => inEachShard(shards.all, run);
   return {
-    schedule: { everyMs: LIMITS.scheduleEveryMs, run: createSchedule(core, refilling) },
-    publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
-    codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
-    archive: { everyMs: LIMITS.archiveEveryMs, run: inEach(({ index }) => archive.runOf(index)) },
-    reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile.all() },
-    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive, erasure.claims) },
-    minutes: { everyMs: LIMITS.minutesEveryMs, run: () => fillMinutes(core, log) },
-    payments: { everyMs: LIMITS.paymentsEveryMs, run: retryPayments(core) },
-    erasures: { everyMs: LIMITS.erasuresEveryMs, run: eraseUsers(core, erasure) },
-    push: push && { everyMs: LIMITS.pushEveryMs, run: push },
+    schedule: { everyMs: LIMITS.jobs.scheduleEveryMs, run: createSchedule(core, refilling) },
+    publish: { everyMs: LIMITS.events.publishEveryMs, run: () => events.publisher.sweep() },
+    codes: { everyMs: LIMITS.codes.leftEveryMs, run: () => codes.resumeLeft() },
+    archive: { everyMs: LIMITS.archive.everyMs, run: inEach(({ index }) => archive.runOf(index)) },
+    reconcile: { everyMs: LIMITS.jobs.reconcileEveryMs, run: () => reconcile.all() },
+    prune: { everyMs: LIMITS.retention.pruneEveryMs, run: () => prune(core, events, archive, erasure.claims) },
+    minutes: { everyMs: LIMITS.jobs.minutesEveryMs, run: () => fillMinutes(core, log) },
+    payments: { everyMs: LIMITS.payments.everyMs, run: retryPayments(core) },
+    erasures: { everyMs: LIMITS.erasures.everyMs, run: eraseUsers(core, erasure) },
+    push: push && { everyMs: LIMITS.push.everyMs, run: push },
   };
 }
 
@@ -121,7 +121,7 @@ function createSchedule({ database, sales, shards }: Core, { preheat }: Refillin
     await inEachShard(shards.all, ({ index, sale, has, isHere, clock, log }) =>
       keepSchedule({
         copy: at(copies, index),
-        ...{ sale, campaigns, live, isHere, log, limits: LIMITS },
+        ...{ sale, campaigns, live, isHere, log, limits: LIMITS.jobs },
         divided: () => [...shards.map.divided.keys()].filter(has),
         homeOf: (product) => sales.of(product, FIRST_BUCKET),
         nowMs: clock.nowMs(),
@@ -141,18 +141,21 @@ async function prune(core: Core, events: Events, archive: Archiving, claims: Ret
   const { config, database, clock } = core;
   await events.prune();
   await archive.prune();
-  await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, clock.nowMs(), LIMITS);
-  await forgetRuleBans(new BansTable(database), clock.nowMs(), LIMITS);
+  await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, clock.nowMs(), LIMITS.retention);
+  await forgetRuleBans(new BansTable(database), clock.nowMs(), LIMITS.retention);
   await new PaymentEventsTable(database).prune(
     config.retention.paymentEventsDays * 86_400_000,
-    LIMITS.unknownPaymentsDays * 86_400_000,
+    LIMITS.payments.unknownDays * 86_400_000,
     // The money of one that was refunded before is back.
     NEEDS_ACTION.filter((outcome) => outcome !== 'refunded_before'),
-    LIMITS.paymentEventsBatch,
+    LIMITS.payments.eventsBatch,
   );
   if (config.regions !== null)
-    await forgetRegions(new RegionAcknowledgements(database), new RegionTransfers(database), LIMITS);
-  await new PushSubscriptions(database).prune(LIMITS.pushSettleMs, LIMITS.pushKeepMs, LIMITS.pruneBatch);
+    await forgetRegions(new RegionAcknowledgements(database), new RegionTransfers(database), {
+      ...LIMITS.retention,
+      ...LIMITS.regions,
+    });
+  await new PushSubscriptions(database).prune(LIMITS.push.settleMs, LIMITS.push.keepMs, LIMITS.retention.pruneBatch);
   await removeExpired(retentionOf(core, claims));
 }
 
@@ -165,6 +168,6 @@ async function fillMinutes({ shards, database }: Core, log: Core['log']): Promis
       await cursor.lockWrites(client);
     },
     log,
-    limits: LIMITS,
+    limits: LIMITS.jobs,
   });
 }

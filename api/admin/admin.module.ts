@@ -77,7 +77,13 @@ export function adminModule(
   const table = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
   const actions = new CampaignActions({
-    ...{ table, sales, queues, acknowledgements: claims.acknowledgements, limits: LIMITS },
+    ...{
+      table,
+      sales,
+      queues,
+      acknowledgements: claims.acknowledgements,
+      limits: { ...LIMITS.claims, ...LIMITS.line },
+    },
     shardOf: (product) => shards.map.shardOf(product, FIRST_BUCKET),
     commitsOf: (product, bucket) => shards.of(product, bucket).commits,
   });
@@ -126,7 +132,7 @@ export function adminModule(
     overviewRoute({ overview, sales, apiKeys, degradation: guards.limits.degradation }),
     queueRoute({ queues, database, apiKeys, log }),
     ...jobBoardRoutes(queues, apiKeys),
-    reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits: LIMITS }),
+    reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits: LIMITS.jobs }),
   ];
 }
 
@@ -164,7 +170,7 @@ function createCampaigns(
       carryTerms(database, new SaleCopy(shards.of(productId, FIRST_BUCKET).commands), no, productId),
     buckets: new CampaignBuckets(database),
     codes: new CodesTable(database),
-    codeNotifications: new CodeNotifications(shards.home.commands, LIMITS),
+    codeNotifications: new CodeNotifications(shards.home.commands, LIMITS.codes),
     termsNotifications,
     policies,
     supported: {
@@ -187,8 +193,8 @@ function createCodeRoutes(
   // A pool of its own: uploads and exports hold a connection for as long as their client takes.
   const transfers = openPool({
     name: 'doorbuster-api-transfers',
-    connections: LIMITS.transfers,
-    statementMs: LIMITS.transferMs,
+    connections: LIMITS.codes.transfers,
+    statementMs: LIMITS.codes.transferMs,
   });
   const codes = new Codes({
     database,
@@ -197,10 +203,10 @@ function createCodeRoutes(
     codes: new CodesTable(database),
     queues,
     canIssue: (prefix) => config.regions === null || canIssue(config.regions.own, prefix, config.regions.layout),
-    limits: LIMITS,
+    limits: LIMITS.codes,
   });
   const transferCodes = replica.transfersOf(transfers, (reads) => new CodesTable(reads));
-  return codeRoutes({ campaigns, database, codes, transferCodes, apiKeys, log, limits: LIMITS });
+  return codeRoutes({ campaigns, database, codes, transferCodes, apiKeys, log, limits: LIMITS.codes });
 }
 
 function createWebhookRoutes(
@@ -218,12 +224,12 @@ function createWebhookRoutes(
     queues,
     clock,
     source: config.eventSource,
-    limits: { ...LIMITS, allowPrivate: config.webhookAllowPrivate, maxEndpoints: LIMITS.webhookEndpoints },
+    limits: { ...LIMITS.webhooks, allowPrivate: config.webhookAllowPrivate, maxEndpoints: LIMITS.webhooks.endpoints },
   });
   return webhookRoutes({
     webhooks,
     apiKeys,
-    tests: new LocalQuota(LIMITS.webhookTestsPerMinute, 60_000, 1),
+    tests: new LocalQuota(LIMITS.webhooks.testsPerMinute, 60_000, 1),
     onLimited: (policy) => metrics.limited.inc({ policy }),
     log,
   });
@@ -238,7 +244,7 @@ function createKeyRoutes({ config, database, clock, log }: Core, { auth }: Guard
     reserved,
     nowMs: () => clock.nowMs(),
     log,
-    limits: LIMITS,
+    limits: LIMITS.auth,
   });
   return keyRoutes({ desk, apiKeys: auth.apiKeys, log });
 }
@@ -247,12 +253,12 @@ function createSessionRoutes(core: Core, { auth }: Guards): Route[] {
   const { config, metrics, log, database, clock } = core;
   const { apiKeys, sessions, named } = auth;
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
-  const logins = new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.callersKept);
+  const logins = new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.abuse.callersKept);
   const common = { sessions, maxBuckets: Math.min(config.shards, MAX_BUCKETS), logins, onLimited, log };
   if (!config.oidc || !named) return sessionRoutes({ ...common, endNamed: null });
   const nowMs = () => clock.nowMs();
-  const table = new OperatorSessionsTable(database, LIMITS.operatorIdleMs);
-  const desk = new LoginDesk({ table, named, limits: LIMITS });
+  const table = new OperatorSessionsTable(database, LIMITS.auth.operatorIdleMs);
+  const desk = new LoginDesk({ table, named, limits: LIMITS.auth });
   const endNamed = async (req: Request, name: string) => {
     const session = named.of(req);
     if (session) await desk.end(session.id, 'operator.logout', { name, requestId: req.requestId });
@@ -260,14 +266,14 @@ function createSessionRoutes(core: Core, { auth }: Guards): Route[] {
   return [
     ...sessionRoutes({ ...common, endNamed }),
     ...loginRoutes({
-      issuer: new Issuer({ config: config.oidc, production: config.production, nowMs, log, limits: LIMITS }),
+      issuer: new Issuer({ config: config.oidc, production: config.production, nowMs, log, limits: LIMITS.auth }),
       desk,
-      cookies: new LoginCookies(config.ticketKeys, LIMITS.loginMs, nowMs),
+      cookies: new LoginCookies(config.ticketKeys, LIMITS.auth.loginMs, nowMs),
       apiKeys,
-      logins: new LocalQuota(LIMITS.loginsPerMinute, 60_000, LIMITS.callersKept),
-      returns: new LocalQuota(LIMITS.returnsPerLogin, LIMITS.loginMs, LIMITS.callersKept),
+      logins: new LocalQuota(LIMITS.auth.loginsPerMinute, 60_000, LIMITS.abuse.callersKept),
+      returns: new LocalQuota(LIMITS.auth.returnsPerLogin, LIMITS.auth.loginMs, LIMITS.abuse.callersKept),
       onLimited,
-      limits: LIMITS,
+      limits: LIMITS.auth,
       log,
     }),
   ];

@@ -12,7 +12,7 @@ export const typedCode = z
   );
 
 export const generateBody = z.strictObject({
-  count: z.int('must be a whole number').min(1).max(LIMITS.codesPerCampaign),
+  count: z.int('must be a whole number').min(1).max(LIMITS.codes.perCampaign),
   prefix: z
     .string()
     .transform((text) => normaliseCode(text))

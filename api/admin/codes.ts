@@ -23,7 +23,7 @@ export type CodesDeps = {
   queues: JobQueues;
   /** Whether codes with a prefix can belong to this region. */
   canIssue: (prefix: string) => boolean;
-  limits: { codesPerCampaign: number; codeImportLines: number; codeLineBytes: number; codeJobErrors: number };
+  limits: { perCampaign: number; importLines: number; lineBytes: number; jobErrors: number };
 };
 
 /** Code jobs of operators: generation, import and progress. A worker runs the jobs. */
@@ -65,15 +65,15 @@ export class Codes {
     const rows: string[] = [];
     const lines = new CodeLines({
       allowUsers: campaign.type === 'unique',
-      maxLineBytes: limits.codeLineBytes,
-      maxErrors: limits.codeJobErrors,
+      maxLineBytes: limits.lineBytes,
+      maxErrors: limits.jobErrors,
       // Codes and user ids never contain characters that COPY's text format escapes.
       onCode: (line, code, userId) => rows.push(`${id}\t${line}\t${code}\t${userId ?? '\\N'}\n`),
     });
     const check = () => {
-      if (lines.good > limits.codesPerCampaign) throw full(room);
-      if (lines.line > limits.codeImportLines)
-        throw new Problem('body_too_large', `A file can have at most ${limits.codeImportLines} lines.`);
+      if (lines.good > limits.perCampaign) throw full(room);
+      if (lines.line > limits.importLines)
+        throw new Problem('body_too_large', `A file can have at most ${limits.importLines} lines.`);
     };
     const job = await transferJobs.upload(
       { id, campaignId: campaign.id },
@@ -103,7 +103,7 @@ export class Codes {
         'A shared campaign has only one code. The types `unique` and `pool` have many.',
       );
     if (campaign.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
-    return this.deps.limits.codesPerCampaign - (await this.deps.codes.lastNo(campaign.id));
+    return this.deps.limits.perCampaign - (await this.deps.codes.lastNo(campaign.id));
   }
 
   /** Queues the job. During an outage of Redis, a worker finds it in Postgres. */

@@ -31,16 +31,16 @@ export function connectReplica({ url, database, openPool, log }: ReplicaDeps): R
   const pages = openPool({
     url,
     name: 'doorbuster-api-replica',
-    connections: LIMITS.replicaReads,
-    statementMs: LIMITS.postgresStatementMs,
+    connections: LIMITS.postgres.replicaReads,
+    statementMs: LIMITS.postgres.statementMs,
   });
   const transfers = openPool({
     url,
     name: 'doorbuster-api-replica-transfers',
-    connections: LIMITS.transfers,
-    statementMs: LIMITS.transferMs,
+    connections: LIMITS.codes.transfers,
+    statementMs: LIMITS.codes.transferMs,
   });
-  const replica = new ReadReplica(database, pages, LIMITS, (reason) =>
+  const replica = new ReadReplica(database, pages, LIMITS.postgres, (reason) =>
     log.warn({ reason }, 'a read that the replica should serve goes to the primary'),
   );
   const readsOf =

@@ -235,7 +235,7 @@ function diagnosisRoutes(
         method: 'get',
         path: '/admin/webhooks/:id/attempts',
         summary: 'List attempts to deliver events to a webhook endpoint, newest first',
-        description: `The last ${LIMITS.webhookAttemptsKept} delivered and the last ${LIMITS.webhookAttemptsKept} failed attempts are kept.`,
+        description: `The last ${LIMITS.webhooks.attemptsKept} delivered and the last ${LIMITS.webhooks.attemptsKept} failed attempts are kept.`,
         params: id,
         query: attemptsQuery,
         answers: {

@@ -30,11 +30,11 @@ export function checkoutModule(
       blocklist,
       tokenSurge: new TokenSurge(policies, {
         freePerMinute: config.freeTokensPerMinute,
-        freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
+        freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.abuse.tokensFreeInPeace),
       }),
       clock,
       tokenQuota,
-      wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
+      wrongProofs: new LocalQuota(LIMITS.attestation.wrongProofsPerMinute, 60_000, LIMITS.abuse.callersKept),
     }),
     checkoutRoute({
       loadShedder,

@@ -46,9 +46,9 @@ export function claimModule(
     postgres: metrics.termsLookups.labels('postgres'),
   };
   const terms = new TermsCache(new CampaignTermsTable(reads), {
-    capacity: LIMITS.termsKept,
-    freshMs: core.replica ? LIMITS.termsFreshOfReplicaMs : LIMITS.termsFreshMs,
-    patienceMs: LIMITS.termsPatienceMs,
+    capacity: LIMITS.claims.termsKept,
+    freshMs: core.replica ? LIMITS.claims.termsFreshOfReplicaMs : LIMITS.claims.termsFreshMs,
+    patienceMs: LIMITS.claims.termsPatienceMs,
     nowMs: () => performance.now(),
     generation: core.generation,
     onLookup: (from) => lookups[from].inc(),
@@ -78,7 +78,7 @@ export function claimModule(
       sales,
       auth.tickets,
       acknowledgements,
-      LIMITS,
+      { ...LIMITS.claims, callersKept: LIMITS.abuse.callersKept },
       core.bucketClaims,
       committed,
       core.tracing,
@@ -99,11 +99,11 @@ function acknowledgementIn({ redis, gate, commits, journal }: ApiShard, { waitRe
     redis.forCommands(),
     waitReplicas,
     {
-      waitMs: LIMITS.replicationWaitMs,
-      roundMs: LIMITS.replicationRoundMs,
-      maxWaiting: LIMITS.replicatedWaiting,
+      waitMs: LIMITS.redis.replicationWaitMs,
+      roundMs: LIMITS.redis.replicationRoundMs,
+      maxWaiting: LIMITS.redis.replicatedWaiting,
     },
     () => gate.server,
   );
-  return new Acknowledgement(commits, replication, journal, LIMITS);
+  return new Acknowledgement(commits, replication, journal, LIMITS.claims);
 }

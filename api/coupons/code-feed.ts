@@ -28,7 +28,7 @@ export class CodeFeed {
   constructor(
     /** A separate connection, because lists of codes would delay other messages. */
     readonly subscriber: Redis,
-    readonly limits: { codePingEveryMs: number; codePingIdleMs: number; codeTrustMs: number; codePingGiveUpMs: number },
+    readonly limits: { pingEveryMs: number; pingIdleMs: number; trustMs: number; pingGiveUpMs: number },
     readonly on: CodeFeedEvents,
   ) {}
 
@@ -48,7 +48,7 @@ export class CodeFeed {
   }
 
   /**
-   * Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. After a pause
+   * Whether every announcement since `subscribed` that is at least `trustMs` old has been received. After a pause
    * this is usually not known until the next ping.
    */
   get isComplete(): boolean {
@@ -59,18 +59,18 @@ export class CodeFeed {
       clearTimeout(this.#timer);
       this.#tick();
     }
-    return performance.now() - this.#completeAt <= this.limits.codeTrustMs;
+    return performance.now() - this.#completeAt <= this.limits.trustMs;
   }
 
   get #isIdle(): boolean {
-    return performance.now() - this.#askedAt > this.limits.codePingIdleMs;
+    return performance.now() - this.#askedAt > this.limits.pingIdleMs;
   }
 
   #tick(): void {
     const mayRest = this.#isIdle && this.#pingSentAt === null;
     this.#ping();
-    const { codePingEveryMs, codePingIdleMs } = this.limits;
-    this.#timer = setTimeout(() => this.#tick(), mayRest ? untilNext(codePingIdleMs) : codePingEveryMs);
+    const { pingEveryMs, pingIdleMs } = this.limits;
+    this.#timer = setTimeout(() => this.#tick(), mayRest ? untilNext(pingIdleMs) : pingEveryMs);
   }
 
   #lose(): void {
@@ -99,7 +99,7 @@ export class CodeFeed {
     const sentAt = performance.now();
     if (this.#pingSentAt !== null) {
       // If the network drops all packets, the connection stays open for many minutes. A new one may take another route.
-      if (sentAt - this.#pingSentAt > this.limits.codePingGiveUpMs) this.subscriber.stream.destroy();
+      if (sentAt - this.#pingSentAt > this.limits.pingGiveUpMs) this.subscriber.stream.destroy();
       return;
     }
     this.#pingSentAt = sentAt;

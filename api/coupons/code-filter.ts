@@ -10,11 +10,11 @@ const TRY_AGAIN_MS = 250;
 const AT_ONCE_CODES = 1_000;
 
 export type CodeFilterLimits = {
-  codeRangeCodes: number;
-  codePingEveryMs: number;
-  codePingIdleMs: number;
-  codeTrustMs: number;
-  codePingGiveUpMs: number;
+  perRange: number;
+  pingEveryMs: number;
+  pingIdleMs: number;
+  trustMs: number;
+  pingGiveUpMs: number;
 };
 
 /** A filter, and the marks up to which the codes in Postgres are in it. */
@@ -132,7 +132,7 @@ export class CodeFilter {
     // From here on, announced codes are added to the target. Codes that were announced before are committed after this
     // wait, or never will be.
     await this.codes.waitForIssuers();
-    await this.codes.readBeyond(target.marks, this.limits.codeRangeCodes, async (codes) => {
+    await this.codes.readBeyond(target.marks, this.limits.perRange, async (codes) => {
       for (let first = 0; first < codes.length; first += AT_ONCE_CODES) {
         if (generation !== this.#generation) throw new Error('the subscription was interrupted');
         const began = performance.now();

@@ -41,23 +41,23 @@ export function couponsModule(
     finder: createCodeResolver(core, terms, isOfOther),
     policies,
     guesses: new LocalQuota(
-      config.apiRole === 'all' ? LIMITS.guessesUnnoticed : LIMITS.guessesUnnoticedOfRole,
+      config.apiRole === 'all' ? LIMITS.abuse.guessesUnnoticed : LIMITS.abuse.guessesUnnoticedOfRole,
       60_000,
-      LIMITS.callersKept,
+      LIMITS.abuse.callersKept,
     ),
     unknownCodes:
       config.apiRole === 'all'
-        ? new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept)
+        ? new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.abuse.callersKept)
         : new SharedUnknownCodes(
             limits.quota(UNKNOWN_CODES, config.unknownCodesPerMinute, 60),
             failures.bans,
-            LIMITS.callersKept,
+            LIMITS.abuse.callersKept,
           ),
     failures,
     attempts: createAttemptRecorder(core),
     metrics,
     log,
-    limits: LIMITS,
+    limits: LIMITS.abuse,
   };
   return [
     validateRoute({
@@ -83,20 +83,27 @@ export function couponsModule(
       redemption: new Redemption(claim, terms, oneTimeTokens),
       attemptRate,
       shopper,
-      limits: LIMITS,
+      limits: { ...LIMITS.claims, uniformRefusalMs: LIMITS.abuse.uniformRefusalMs },
     }),
-    oneTimeTokenRoute({ blocklist, shopper, oneTimeTokens, clock, tokenQuota: couponTokenQuota, limits: LIMITS }),
+    oneTimeTokenRoute({
+      blocklist,
+      shopper,
+      oneTimeTokens,
+      clock,
+      tokenQuota: couponTokenQuota,
+      limits: LIMITS.claims,
+    }),
   ];
 }
 
 function createAttemptRecorder({ config, log, metrics, life, clock, database }: Core): AttemptRecorder {
   const attempts = new AttemptRecorder(new RedemptionAttempts(database), {
     enabled: config.attemptsKeepDays > 0,
-    capacity: LIMITS.attemptsWaiting,
-    batchRows: LIMITS.attemptsBatchRows,
-    everyMs: LIMITS.attemptsEveryMs,
-    perNetwork: LIMITS.attemptsPerNetworkMinute,
-    callersKept: LIMITS.callersKept,
+    capacity: LIMITS.attempts.waiting,
+    batchRows: LIMITS.attempts.batchRows,
+    everyMs: LIMITS.attempts.everyMs,
+    perNetwork: LIMITS.attempts.perNetworkMinute,
+    callersKept: LIMITS.abuse.callersKept,
     nowMs: () => clock.nowMs(),
     onWritten: (count) => metrics.attemptsWritten.inc(count),
     onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
@@ -104,7 +111,7 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
   });
   life.add('record of attempts', {
     start: () => attempts.start(),
-    stop: () => attempts.stop(LIMITS.attemptsStopMs),
+    stop: () => attempts.stop(LIMITS.attempts.stopMs),
   });
   return attempts;
 }
@@ -115,8 +122,8 @@ function createCodeResolver(
   isOfOther: (code: Code, user: UserId) => boolean,
 ): CodeResolver {
   // A pool of its own: it reads every code.
-  const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codeRangeStatementMs });
-  const filter = new CodeFilter(shards.home.redis.forSubscription(), new CodesTable(pool), log, LIMITS);
+  const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codes.rangeStatementMs });
+  const filter = new CodeFilter(shards.home.redis.forSubscription(), new CodesTable(pool), log, LIMITS.codes);
   life.add('code filter', filter);
   observeCodeFilter(metrics, filter);
   const codes = new CodesTable(database);

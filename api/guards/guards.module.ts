@@ -22,7 +22,7 @@ export type Guards = {
 };
 
 export function guardsModule(core: Core): Guards {
-  const attemptRate = new AttemptRate(LIMITS);
+  const attemptRate = new AttemptRate(LIMITS.abuse);
   core.life.add('rate of attempts', attemptRate);
   const limits = limitsModule(core);
   const attestation = attestationModule(core, attemptRate);
@@ -32,7 +32,7 @@ export function guardsModule(core: Core): Guards {
 
 function namedGuards({ tokenQuota, couponTokenQuota, pollQuota }: Limits, { blocklist }: Abuse): Guards['byName'] {
   // Documents of hundreds of kilobytes that need no key.
-  const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
+  const documentQuota = new LocalQuota(LIMITS.http.documentsPer10s, 10_000, LIMITS.abuse.callersKept);
   return {
     network_ban: (req, res) => blocklist.refusesNetwork(req, res),
     token_quota: (req, res) => blocklist.refusesFlood(req, res, tokenQuota),

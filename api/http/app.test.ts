@@ -210,7 +210,7 @@ test('responds to the first of a thousand simultaneous requests before it begins
   await until('all are answered', () => (text.match(/HTTP\/1\.1 200/g)?.length ?? 0) === 1_000);
   socket.destroy();
   expect(mostBusy).toBeGreaterThan(0);
-  expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn.requests);
+  expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.http.requestsPerTurn.requests);
 });
 
 test('refusals take turns too', async () => {
@@ -220,12 +220,12 @@ test('refusals take turns too', async () => {
     socket.on('data', (text) => (answers += String(text).match(/HTTP\/1\.1 /g)?.length ?? 0));
   for (const socket of sockets) socket.write('GET /busy HTTP/1.1\r\nHost: a\r\n\r\n');
   await until('all are accepted', () => answers === sockets.length);
-  const each = LIMITS.requestsPerConnection;
+  const each = LIMITS.http.requestsPerConnection;
   for (const socket of sockets) socket.write('GET /guarded HTTP/1.1\r\nHost: a\r\nX-Banned: 1\r\n\r\n'.repeat(each));
   await until('all are refused', () => answers === (1 + each) * sockets.length);
   for (const socket of sockets) socket.destroy();
   expect(mostRefused).toBeGreaterThan(0);
-  expect(mostRefused).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn.requests);
+  expect(mostRefused).toBeLessThanOrEqual(4 * LIMITS.http.requestsPerTurn.requests);
 });
 
 test('refuses a path that cannot be decoded', async () => {

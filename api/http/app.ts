@@ -147,7 +147,7 @@ export function createHttpServer(
     else metrics.observeRequest('none', 'none', this.statusCode, seconds);
     pipelines.finished(socket);
   }
-  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideOf, () => pipelines.readHeld());
+  const scheduler = new RequestScheduler(LIMITS.http.requestsPerTurn, wideOf, () => pipelines.readHeld());
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }
@@ -177,8 +177,8 @@ export function createHttpServer(
   // Refusals wait for a turn too, because a flood of them takes as long as one of calls.
   const take = (req: Request, res: Response, expectationMet: boolean) => {
     req.startedAt = performance.now();
-    const isFull = scheduler.waiting >= LIMITS.requestsWaiting;
-    if (isFull && scheduler.hasShareOf(LIMITS.requestsWaiting, lineOf(req))) begin(req, res, unavailable());
+    const isFull = scheduler.waiting >= LIMITS.http.requestsWaiting;
+    if (isFull && scheduler.hasShareOf(LIMITS.http.requestsWaiting, lineOf(req))) begin(req, res, unavailable());
     else
       scheduler.take(
         (done) => {
@@ -194,11 +194,11 @@ export function createHttpServer(
     {
       IncomingMessage: BornRequest,
       ServerResponse: BornResponse as never,
-      maxHeaderSize: LIMITS.headerBytes,
-      headersTimeout: LIMITS.headersTimeoutMs,
-      requestTimeout: LIMITS.requestTimeoutMs,
-      connectionsCheckingInterval: LIMITS.connectionCheckMs,
-      keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+      maxHeaderSize: LIMITS.http.headerBytes,
+      headersTimeout: LIMITS.http.headersTimeoutMs,
+      requestTimeout: LIMITS.http.requestTimeoutMs,
+      connectionsCheckingInterval: LIMITS.http.connectionCheckMs,
+      keepAliveTimeout: LIMITS.http.keepAliveTimeoutMs,
       // Node would respond to a missing Host without a body; `wrongRequest` rejects it with a problem document.
       requireHostHeader: false,
       noDelay: true,
@@ -206,15 +206,15 @@ export function createHttpServer(
     (incoming, outgoing) => serve(incoming, outgoing, true),
   );
   const pipelines = new Pipelines(server, {
-    inFlight: LIMITS.requestsPerConnection,
-    waiting: LIMITS.requestsWaiting,
+    inFlight: LIMITS.http.requestsPerConnection,
+    waiting: LIMITS.http.requestsWaiting,
     isBusy: () => scheduler.waiting > 0,
     networkOf,
     waitingOf: (network) => scheduler.waitingOf(network),
-    read: () => (scheduler.isShared ? LIMITS.requestsRead : Number.POSITIVE_INFINITY),
+    read: () => (scheduler.isShared ? LIMITS.http.requestsRead : Number.POSITIVE_INFINITY),
   });
-  server.maxConnections = LIMITS.connections;
-  server.timeout = LIMITS.idleTimeoutMs;
+  server.maxConnections = LIMITS.http.connections;
+  server.timeout = LIMITS.http.idleTimeoutMs;
   server.on('connection', () => scheduler.accepted());
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
   server.on('clientError', rejectMalformed);
@@ -249,7 +249,7 @@ function rejectMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isLongRequest(socket)) return;
   const problem =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? new Problem('headers_too_large', `The header fields exceed ${LIMITS.headerBytes} bytes.`)
+      ? new Problem('headers_too_large', `The header fields exceed ${LIMITS.http.headerBytes} bytes.`)
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? new Problem('request_timeout', 'The request did not arrive in time.')
         : new Problem('invalid_request', 'The request is not valid HTTP.');

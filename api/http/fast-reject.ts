@@ -90,6 +90,6 @@ export class FastRejects {
 
 function isLongBody(req: Request): boolean {
   return (
-    req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes
+    req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > LIMITS.http.bodyBytes
   );
 }

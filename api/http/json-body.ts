@@ -24,7 +24,7 @@ export function readJson(req: Request): Promise<unknown> {
   }
   // NaN if there is no Content-Length; `end` then marks the end of the body.
   const announced = Number(req.headers['content-length']);
-  if (announced > LIMITS.bodyBytes) return refuse(req, tooLarge());
+  if (announced > LIMITS.http.bodyBytes) return refuse(req, tooLarge());
   // The client disconnected while the request waited for its turn.
   if (req.destroyed) return Promise.reject(cutOff());
   return new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ export function readJson(req: Request): Promise<unknown> {
     };
     req.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length > LIMITS.bodyBytes) {
+      if (length > LIMITS.http.bodyBytes) {
         reject(drained(req, tooLarge()));
         return;
       }
@@ -69,7 +69,7 @@ function cutOff(): Problem {
 }
 
 function tooLarge(): Problem {
-  return new Problem('body_too_large', `The body exceeds ${LIMITS.bodyBytes} bytes.`, {
+  return new Problem('body_too_large', `The body exceeds ${LIMITS.http.bodyBytes} bytes.`, {
     headers: { Connection: 'close' },
   });
 }

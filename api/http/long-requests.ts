@@ -15,7 +15,7 @@ export function allowLongRequest(req: Request, res: Response, idleMs: number): v
   socket.setTimeout(idleMs);
   res.once('close', () => {
     longRequests.delete(socket);
-    socket.setTimeout(LIMITS.idleTimeoutMs);
+    socket.setTimeout(LIMITS.http.idleTimeoutMs);
   });
 }
 

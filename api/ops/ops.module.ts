@@ -27,7 +27,7 @@ export function opsModule(
     kafka: config.kafka ? new OutboxCursors(database) : null,
     regions,
     queueStates,
-    queueJobs: LIMITS.queueJobs,
+    queueJobs: LIMITS.jobs.queueJobs,
     switchedOff: () => degradation.off,
     unsigned: () => (config.payLinkKeys.length > 0 ? [] : policies.signed),
   });
@@ -40,7 +40,7 @@ export function opsModule(
   observeQueues(core);
   const live = shards.all.map(
     ({ sale, commands, clock: shardClock }) =>
-      new LiveCampaigns({ reader: sale.reader, redis: commands, clock: shardClock }, LIMITS.liveCampaigns),
+      new LiveCampaigns({ reader: sale.reader, redis: commands, clock: shardClock }, LIMITS.metrics.liveCampaigns),
   );
   const readCampaigns = () => allReadable(live, (campaigns) => campaigns.read()).then((found) => found.flat());
   const routes = opsRoutes({ readiness, metrics, store, clock, processName: name, readCampaigns, log });

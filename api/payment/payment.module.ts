@@ -35,7 +35,7 @@ export function paymentModule(
   const lookup = new ReservationLookup({
     ...{ directory, sales },
     orders: new ReservationOrders(database),
-    orderMemoryMs: LIMITS.orderMemoryMs,
+    orderMemoryMs: LIMITS.claims.orderMemoryMs,
     nowMs: () => clock.nowMs(),
     untilPersisted: async (product) => {
       const isDivided = product !== null && sales.map.bucketsOf(product) > 1;
@@ -59,7 +59,7 @@ export function paymentModule(
     const records = await sales.of(product, bucket).reader.reservationsById(product, [id]);
     return records.get(id)?.state !== 'voided';
   };
-  const wrong = new LocalQuota(LIMITS.wrongWebhooksPerMinute, 60_000, LIMITS.callersKept);
+  const wrong = new LocalQuota(LIMITS.payments.wrongWebhooksPerMinute, 60_000, LIMITS.abuse.callersKept);
   return [
     ...paymentRoutes({ sales, lookup, acknowledgements, apiKeys, tickets, policies, isInForce, metrics, log }),
     paymentSearchRoute({

@@ -10,7 +10,7 @@ export function pushModule(
   { config, sales, directory, database, log }: Core,
   { auth: { tickets }, limits }: Pick<Guards, 'auth' | 'limits'>,
 ): Route[] {
-  const quota = limits.quota('push', LIMITS.pushCallsPerMinute, 60);
+  const quota = limits.quota('push', LIMITS.push.callsPerMinute, 60);
   const subscriptions = new PushSubscriptions(database);
-  return pushRoutes({ config: config.push, subscriptions, sales, directory, tickets, quota, log, limits: LIMITS });
+  return pushRoutes({ config: config.push, subscriptions, sales, directory, tickets, quota, log, limits: LIMITS.push });
 }

@@ -22,7 +22,7 @@ export type PushRoutesDeps = {
   /** By place. */
   quota: Quota;
   log: Log;
-  limits: { pushPerPlace: number };
+  limits: { perPlace: number };
 };
 
 const OFF = 'Web Push is not set up.';
@@ -46,7 +46,7 @@ export function pushRoutes(deps: PushRoutesDeps): Route[] {
       if (reservation === null || standing?.kind !== 'standing' || standing.status !== 'queued')
         throw call.refusal('not_waiting', 'The user of this ticket is not in the line.');
       const one = { reservation, user, endpoint, p256dh: keys.p256dh, auth: keys.auth, language };
-      if (!(await subscriptions.save(one, campaignNo, limits.pushPerPlace)))
+      if (!(await subscriptions.save(one, campaignNo, limits.perPlace)))
         throw call.refusal('campaign_not_found', 'The campaign of this ticket does not exist any more.');
       log.info({ request_id: req.requestId, campaign: product, reservation }, 'push subscribed');
       call.reply(200, { subscribed: true }, rateLimit);

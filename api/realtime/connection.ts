@@ -72,7 +72,7 @@ export class Connection {
       return;
     }
     if (this.socket.readyState !== this.socket.OPEN) return;
-    if (frame.type === 'position' && this.socket.bufferedAmount > LIMITS.socketBufferedBytes) return;
+    if (frame.type === 'position' && this.socket.bufferedAmount > LIMITS.sockets.bufferedBytes) return;
     this.#seq += 1;
     const { type, ...rest } = frame;
     const time = new Date(this.clock.nowMs()).toISOString();
@@ -111,7 +111,7 @@ export class Connection {
     if (this.position === null) return;
     if (this.position === position && this.#queueSize === queueSize && this.#estimate === estimate) return;
     const now = performance.now();
-    if (now - this.#positionSentAt < LIMITS.positionPauseMs) return;
+    if (now - this.#positionSentAt < LIMITS.sockets.positionPauseMs) return;
     this.#positionSentAt = now;
     this.waits(position, queueSize, estimate);
     const margin = error > 0 ? { position_error: error } : {};
@@ -158,7 +158,7 @@ export class Connection {
       this.#framesInWindow = 0;
     }
     this.#framesInWindow += 1;
-    return this.#framesInWindow <= LIMITS.socketFramesPer10s;
+    return this.#framesInWindow <= LIMITS.sockets.framesPer10s;
   }
 
   /** Sends a close frame and terminates the connection after `CLOSE_PATIENCE_MS`. */

@@ -73,14 +73,14 @@ export type GatewayDeps = {
 export class Gateway {
   readonly #server = new WebSocketServer({
     noServer: true,
-    maxPayload: LIMITS.socketPayloadBytes,
+    maxPayload: LIMITS.sockets.payloadBytes,
     perMessageDeflate: false,
   });
   readonly #connections = new Set<Connection>();
   readonly #subscriptions: Subscriptions;
   readonly #broadcaster: PositionBroadcaster;
   /** Spreads upgrades over turns of the event loop, because after a network outage all clients reconnect at once. */
-  readonly #scheduler = new RequestScheduler(LIMITS.requestsPerTurn, wideNetwork);
+  readonly #scheduler = new RequestScheduler(LIMITS.http.requestsPerTurn, wideNetwork);
   /** They run while there are connections. */
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
@@ -148,8 +148,8 @@ export class Gateway {
         .catch((error: unknown) => this.deps.log.warn({ err: error }, 'positions could not be sent'));
     };
     this.#timers = [
-      setInterval(send, LIMITS.positionEveryMs / LIMITS.positionTurns),
-      setInterval(() => this.#ping(), LIMITS.socketTickMs),
+      setInterval(send, LIMITS.sockets.positionEveryMs / LIMITS.sockets.positionTurns),
+      setInterval(() => this.#ping(), LIMITS.sockets.tickMs),
     ];
     for (const timer of this.#timers) timer.unref();
   }
@@ -186,9 +186,9 @@ export class Gateway {
   #accept(socket: WebSocket, ticket: string | null, network: string): void {
     const onSent = (type: string) => this.deps.metrics.socketFrames.inc({ type });
     this.#accepted += 1;
-    const connection = new Connection(socket, this.deps.clock, onSent, this.#accepted % LIMITS.positionTurns);
+    const connection = new Connection(socket, this.deps.clock, onSent, this.#accepted % LIMITS.sockets.positionTurns);
     const { socketsOpen } = this.deps;
-    if (this.#draining || this.#connections.size >= LIMITS.socketsPerProcess || !socketsOpen.open(network)) {
+    if (this.#draining || this.#connections.size >= LIMITS.sockets.perProcess || !socketsOpen.open(network)) {
       connection.close('tryAgainLater', 'too many sockets');
       return;
     }
@@ -197,7 +197,7 @@ export class Gateway {
     this.deps.metrics.sockets.set(this.#connections.size);
     const late = setTimeout(() => {
       if (connection.user === null) connection.close('notSubscribedInTime', 'no ticket was sent');
-    }, LIMITS.socketSubscribeMs);
+    }, LIMITS.sockets.subscribeMs);
     socket.on('message', (data, isBinary) => {
       connection.markActive(performance.now());
       if (this.#admitFrame(connection, network)) this.#onMessage(connection, data, isBinary);
@@ -329,8 +329,8 @@ export class Gateway {
   #ping(): void {
     const now = performance.now();
     for (const connection of this.#connections) {
-      connection.ping(now, LIMITS.socketPingMs);
-      connection.heartbeat(now, LIMITS.heartbeatMs);
+      connection.ping(now, LIMITS.sockets.pingMs);
+      connection.heartbeat(now, LIMITS.sockets.heartbeatMs);
     }
   }
 }

@@ -43,22 +43,24 @@ test.each([
   [true, 2],
 ])('overloaded: %s, so in twenty seconds each socket gets %s positions', async (isOverloaded, frames) => {
   const { clock, counts, broadcaster } = start(isOverloaded);
-  const turns = 20 * LIMITS.positionTurns;
+  const turns = 20 * LIMITS.sockets.positionTurns;
   for (let i = 0; i < turns; i += 1) {
     await broadcaster.broadcastNext();
-    clock.ms += LIMITS.positionEveryMs / LIMITS.positionTurns;
+    clock.ms += LIMITS.sockets.positionEveryMs / LIMITS.sockets.positionTurns;
   }
-  const times = frames * LIMITS.positionTurns;
+  const times = frames * LIMITS.sockets.positionTurns;
   expect(counts).toEqual({ seen: turns, read: times, sent: times });
 });
 
 test('every socket gets positions although Redis needs longer than a turn', async () => {
   const { served, broadcaster } = start(true, 500);
-  for (let i = 0; i < LIMITS.positionTurns; i += 1) {
+  for (let i = 0; i < LIMITS.sockets.positionTurns; i += 1) {
     // The timer goes on while a turn is served.
     const running = broadcaster.broadcastNext();
     for (let tick = 0; tick < 4; tick += 1) await broadcaster.broadcastNext();
     await running;
   }
-  expect([...served].sort((a, b) => a - b)).toEqual(Array.from({ length: LIMITS.positionTurns }, (_, turn) => turn));
+  expect([...served].sort((a, b) => a - b)).toEqual(
+    Array.from({ length: LIMITS.sockets.positionTurns }, (_, turn) => turn),
+  );
 });

@@ -16,7 +16,7 @@ export class PositionBroadcaster {
   #busy = false;
   #turn = 0;
   /** When each turn last got positions (monotonic, ms). */
-  readonly #sentAt = new Float64Array(LIMITS.positionTurns).fill(Number.NEGATIVE_INFINITY);
+  readonly #sentAt = new Float64Array(LIMITS.sockets.positionTurns).fill(Number.NEGATIVE_INFINITY);
 
   constructor(
     readonly sales: SalesOf,
@@ -33,14 +33,15 @@ export class PositionBroadcaster {
   async broadcastNext(): Promise<void> {
     if (this.#busy) return;
     this.#busy = true;
-    this.#turn = (this.#turn + 1) % LIMITS.positionTurns;
+    this.#turn = (this.#turn + 1) % LIMITS.sockets.positionTurns;
     const now = this.nowMs();
-    const sends = !this.isOverloaded() || now - Number(this.#sentAt[this.#turn]) >= LIMITS.positionEveryOverloadedMs;
+    const sends =
+      !this.isOverloaded() || now - Number(this.#sentAt[this.#turn]) >= LIMITS.sockets.positionEveryOverloadedMs;
     if (sends) this.#sentAt[this.#turn] = now;
     try {
       for (const [line, waiting] of this.subscriptions.waiting(this.#turn)) {
-        for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
-          const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
+        for (let start = 0; start < waiting.length; start += LIMITS.sockets.positionsBatch) {
+          const chunk = waiting.slice(start, start + LIMITS.sockets.positionsBatch);
           await this.#reportPresence(line, chunk);
           if (sends) await this.#sendPositions(line, chunk);
         }

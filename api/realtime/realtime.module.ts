@@ -15,7 +15,7 @@ export function realtimeModule(
   { acknowledgements, codeTexts, payLinks }: Claims,
   cors: Cors,
 ): Gateway {
-  const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
+  const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.abuse.callersKept);
   const elsewhere = config.apiWriteUrl === null ? null : new LeaveElsewhere(config.apiWriteUrl, log);
   if (elsewhere) life.add('calls of the processes that write', { stop: () => elsewhere.close() });
   return new Gateway({
@@ -28,7 +28,7 @@ export function realtimeModule(
     tickets,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),
     frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
-    socketsOpen: new OpenCounts(LIMITS.socketsPerNetwork),
+    socketsOpen: new OpenCounts(LIMITS.sockets.perNetwork),
     shards,
     cors,
     degradation: limits.degradation,

@@ -61,7 +61,7 @@ export class Subscriptions {
     // A set iterates in insertion order, so the first one is the oldest. Tickets of other places have their own limit.
     const ofTicket = [...connections].filter(({ reservation }) => reservation === connection.reservation);
     const [oldest] = ofTicket;
-    if (oldest && ofTicket.length > LIMITS.socketsPerTicket) {
+    if (oldest && ofTicket.length > LIMITS.sockets.perTicket) {
       connections.delete(oldest);
       oldest.close('tooMany', 'too many sockets of this ticket');
     }

@@ -96,8 +96,8 @@ function recorder(capacity: number) {
     } as unknown as AcknowledgedDeps['metrics'],
     log: { warn() {}, error() {} } as unknown as Log,
     limits: {
-      ...{ regionAcknowledgementsWaiting: capacity, regionAcknowledgementsBatchRows: 2 },
-      ...{ regionAcknowledgementsEveryMs: 5, regionAcknowledgementsStopMs: 50, regionAcknowledgementsKnown: 9 },
+      ...{ acknowledgementsWaiting: capacity, acknowledgementsBatchRows: 2 },
+      ...{ acknowledgementsEveryMs: 5, acknowledgementsStopMs: 50, acknowledgementsKnown: 9 },
     },
   });
   /** @param qty makes one decision differ from another */

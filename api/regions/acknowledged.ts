@@ -26,11 +26,11 @@ export type AcknowledgedDeps = {
   metrics: Pick<Metrics, 'regionAcknowledgementsDropped'>;
   log: Log;
   limits: {
-    regionAcknowledgementsWaiting: number;
-    regionAcknowledgementsBatchRows: number;
-    regionAcknowledgementsEveryMs: number;
-    regionAcknowledgementsStopMs: number;
-    regionAcknowledgementsKnown: number;
+    acknowledgementsWaiting: number;
+    acknowledgementsBatchRows: number;
+    acknowledgementsEveryMs: number;
+    acknowledgementsStopMs: number;
+    acknowledgementsKnown: number;
   };
 };
 
@@ -60,11 +60,11 @@ export class Acknowledged {
 
   constructor(readonly deps: AcknowledgedDeps) {
     const { limits, log } = deps;
-    this.#known = new LRUCache({ max: limits.regionAcknowledgementsKnown });
+    this.#known = new LRUCache({ max: limits.acknowledgementsKnown });
     this.#writer = new BackgroundWriter<RegionAcknowledgement>({
-      capacity: limits.regionAcknowledgementsWaiting,
-      batchRows: limits.regionAcknowledgementsBatchRows,
-      everyMs: limits.regionAcknowledgementsEveryMs,
+      capacity: limits.acknowledgementsWaiting,
+      batchRows: limits.acknowledgementsBatchRows,
+      everyMs: limits.acknowledgementsEveryMs,
       insert: (rows) => this.#insert(rows),
       onDropped: (rows, reason) => this.#dropped(rows, reason),
       onTrouble: (error) => log.warn({ reason: String(error) }, 'decisions of other regions wait for Postgres'),
@@ -76,7 +76,7 @@ export class Acknowledged {
   }
 
   async stop(): Promise<void> {
-    await this.#writer.stop(this.deps.limits.regionAcknowledgementsStopMs);
+    await this.#writer.stop(this.deps.limits.acknowledgementsStopMs);
   }
 
   /** Records what a response of another region says was decided, if it does. Never waits, never throws. */

@@ -14,7 +14,7 @@ export type AcknowledgementsRouteDeps = {
   regions: Pick<Regions, 'epoch'>;
   keys: RegionKeys;
   nowMs: () => number;
-  limits: { regionAcknowledgementsAtOnce: number; regionAcknowledgementsKeepMs: number };
+  limits: { acknowledgementsAtOnce: number; acknowledgementsKeepMs: number };
 };
 
 /** POST /regions/acknowledgements. It also replies when this installation does not own its region. */
@@ -26,10 +26,10 @@ export function acknowledgementsRoute({ table, regions, keys, nowMs, limits }: A
     const from: AcknowledgementCursor = after
       ? { atMs: Date.parse(after.at), id: after.id }
       : { atMs: 0, id: FIRST_ID };
-    const rows = await table.page(region, epochs_below, from, limits.regionAcknowledgementsAtOnce);
-    const last = rows.length < limits.regionAcknowledgementsAtOnce ? undefined : rows.at(-1);
+    const rows = await table.page(region, epochs_below, from, limits.acknowledgementsAtOnce);
+    const last = rows.length < limits.acknowledgementsAtOnce ? undefined : rows.at(-1);
     // After a fail-over its owner epoch is the time of it. What it recorded since its backup is lost.
-    const wholeSinceMs = Math.max(nowMs() - limits.regionAcknowledgementsKeepMs, Math.min(regions.epoch ?? 0, nowMs()));
+    const wholeSinceMs = Math.max(nowMs() - limits.acknowledgementsKeepMs, Math.min(regions.epoch ?? 0, nowMs()));
     call.reply(200, {
       since: new Date(wholeSinceMs).toISOString(),
       unrecorded: rows.reduce((sum, { unrecorded }) => sum + unrecorded, 0),

@@ -76,7 +76,7 @@ test('a closed product is not asked for again for a minute', async () => {
         return products.map((product_id) => ({ product_id, status: product_id === 'coat' ? 'closed' : 'open' }));
       },
     },
-    limits: { regionProductsAtOnce: 100 },
+    limits: { productsAtOnce: 100 },
   } as unknown as BalanceDeps);
   for (let look = 0; look <= 60; look++) await balance.run();
   expect(asked.slice(0, 3)).toEqual([['sneaker', 'coat'], ['sneaker'], ['sneaker']]);

@@ -19,7 +19,7 @@ export type BalanceDeps = {
   note: (product: ProductId, elsewhere: 'units' | 'none') => Promise<unknown>;
   nowMs: () => number;
   log: Log;
-  limits: { regionBalanceMs: number; regionBalanceAheadSeconds: number; regionProductsAtOnce: number };
+  limits: { balanceMs: number; balanceAheadSeconds: number; productsAtOnce: number };
 };
 
 const LOOKS_WITHOUT_CLOSED = 60;
@@ -43,8 +43,8 @@ export class Balance {
       if (this.#looks++ % LOOKS_WITHOUT_CLOSED === 0) this.#closed.clear();
       const shared = regions.refusal === null ? regions.directory.ownTogether() : [];
       const products = shared.filter((product) => !this.#closed.has(product));
-      for (let first = 0; first < products.length; first += limits.regionProductsAtOnce) {
-        const some = await units.of(products.slice(first, first + limits.regionProductsAtOnce));
+      for (let first = 0; first < products.length; first += limits.productsAtOnce) {
+        const some = await units.of(products.slice(first, first + limits.productsAtOnce));
         for (const { product_id, status } of some) if (status === 'closed') this.#closed.add(product_id);
         await this.#compare(some.filter((one) => mayGive(one) || lacksUnits(one)));
       }
@@ -97,7 +97,7 @@ export class Balance {
     isServedFirst: boolean,
   ): Promise<void> {
     const { transfers, limits, log } = this.deps;
-    const units = mine ? giftOf(mine, theirs, limits.regionBalanceAheadSeconds, isServedFirst) : 0;
+    const units = mine ? giftOf(mine, theirs, limits.balanceAheadSeconds, isServedFirst) : 0;
     if (!mine || units === 0) return;
     mine.free = (mine.free ?? 0) - units;
     const product = theirs.product_id as ProductId;
@@ -110,7 +110,7 @@ export class Balance {
 
   /** The same in all processes for the time between two looks. */
   #idOf(product: ProductId, region: RegionName): string {
-    const look = Math.floor(this.deps.nowMs() / this.deps.limits.regionBalanceMs);
+    const look = Math.floor(this.deps.nowMs() / this.deps.limits.balanceMs);
     const hex = createHash('sha256').update(`${product}|${this.deps.regions.own}|${region}|${look}`).digest('hex');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
   }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { RegionLink, RegionUnreachable } from './region-link.js';
 
-const LIMITS = { regionCallMs: 10_000, regionCallTries: 3, regionCallsInFlight: 2, regionResponseBytes: 1_000 };
+const LIMITS = { callMs: 10_000, callTries: 3, callsInFlight: 2, responseBytes: 1_000 };
 const REQUEST = { method: 'POST', path: '/', headers: { name: 'first' }, body: '{}' };
 const ends: (() => void)[] = [];
 afterEach(() => {

@@ -3,10 +3,10 @@ import https from 'node:https';
 import type { RegionName } from '../../shared/domain/regions.js';
 
 export type LinkLimits = {
-  regionCallMs: number;
-  regionCallTries: number;
-  regionCallsInFlight: number;
-  regionResponseBytes: number;
+  callMs: number;
+  callTries: number;
+  callsInFlight: number;
+  responseBytes: number;
 };
 
 /** `body`: null = none. `headersOfRetry`: in addition, from the second try on. */
@@ -41,7 +41,7 @@ export class RegionLink {
     readonly limits: LinkLimits,
   ) {
     this.#client = url.startsWith('https:') ? https : http;
-    this.#agent = new this.#client.Agent({ keepAlive: true, maxSockets: limits.regionCallsInFlight + 1 });
+    this.#agent = new this.#client.Agent({ keepAlive: true, maxSockets: limits.callsInFlight + 1 });
   }
 
   /** Whether the last beat got a response. */
@@ -76,7 +76,7 @@ export class RegionLink {
    */
   async call(request: LinkRequest): Promise<LinkResponse> {
     if (!this.#isUp) throw new RegionUnreachable('the last beat got no response');
-    if (this.#inFlight >= this.limits.regionCallsInFlight) throw new RegionUnreachable('too many calls are in flight');
+    if (this.#inFlight >= this.limits.callsInFlight) throw new RegionUnreachable('too many calls are in flight');
     this.#inFlight += 1;
     try {
       for (let tries = 1; ; tries += 1) {
@@ -84,7 +84,7 @@ export class RegionLink {
         try {
           return { ...(await this.#try(request, headers)), tries };
         } catch (error) {
-          if (tries >= this.limits.regionCallTries || !this.#isUp) throw unreachable(error);
+          if (tries >= this.limits.callTries || !this.#isUp) throw unreachable(error);
         }
       }
     } finally {
@@ -100,7 +100,7 @@ export class RegionLink {
     { method, path, body }: LinkRequest,
     headers: LinkRequest['headers'],
   ): Promise<Pick<LinkResponse, 'status' | 'headers' | 'text'>> {
-    const { regionCallMs, regionResponseBytes } = this.limits;
+    const { callMs, responseBytes } = this.limits;
     const length = body === null ? {} : { 'content-length': String(Buffer.byteLength(body)) };
     return new Promise((resolve, reject) => {
       const request = this.#client.request(`${this.url}${path}`, {
@@ -108,7 +108,7 @@ export class RegionLink {
         agent: this.#agent,
         headers: { ...headers, ...length },
       });
-      const deadline = setTimeout(() => request.destroy(new Error('no response in time')), regionCallMs);
+      const deadline = setTimeout(() => request.destroy(new Error('no response in time')), callMs);
       const fail = (error: Error) => {
         clearTimeout(deadline);
         reject(error);
@@ -119,7 +119,7 @@ export class RegionLink {
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
           chunks.push(chunk);
-          if (bytes <= regionResponseBytes) return;
+          if (bytes <= responseBytes) return;
           // Its end may have arrived already, so destroying it does not report an error.
           fail(new Error('the response is too long'));
           request.destroy();

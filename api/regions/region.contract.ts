@@ -125,7 +125,7 @@ export const unitsContract = {
   description:
     'For other regions, with a secret of REGION_KEYS in `Doorbuster-Region-Key`. Products without a campaign in Redis are ' +
     'left out. It exists only with REGION.',
-  body: unitsBody(LIMITS.regionProductsAtOnce),
+  body: unitsBody(LIMITS.regions.productsAtOnce),
   answers: {
     200: {
       description: 'The units of this region.',

@@ -53,7 +53,7 @@ export type RegionParts = {
 /** The links to the other regions; null without REGION. */
 export function connectRegions({ config, database, log, life }: Core): Regions | null {
   if (config.regions === null) return null;
-  const regions = new Regions({ config: config.regions, database, log, limits: LIMITS });
+  const regions = new Regions({ config: config.regions, database, log, limits: LIMITS.regions });
   life.add('regions', regions);
   return regions;
 }
@@ -68,7 +68,7 @@ export function regionsModule(
   const { config, database, metrics, log } = core;
   if (config.regions === null || regions === null) return null;
   const { own, layout, keys: secrets } = config.regions;
-  const keys = new RegionKeys(secrets, new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept));
+  const keys = new RegionKeys(secrets, new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.abuse.callersKept));
   const { tickets, apiKeys } = auth;
   const owners = new Owners(own, layout, regions.directory);
   const isHere = async (product: string) => {
@@ -84,9 +84,15 @@ export function regionsModule(
   observeRegions(core, regions, table);
   return {
     routes: [
-      beatRoute(regions, keys, (after) => campaignsAfter(database, after, LIMITS.regionCampaignsPerBeat)),
+      beatRoute(regions, keys, (after) => campaignsAfter(database, after, LIMITS.regions.campaignsPerBeat)),
       ...transferRoutes({ transfers, table, regions, apiKeys, keys }),
-      acknowledgementsRoute({ table: new RegionAcknowledgements(database), regions, keys, nowMs, limits: LIMITS }),
+      acknowledgementsRoute({
+        table: new RegionAcknowledgements(database),
+        regions,
+        keys,
+        nowMs,
+        limits: LIMITS.regions,
+      }),
       ...unitsRoutes({ units, table, transfers, regions, apiKeys, keys }),
     ],
     withOwners: (routes) =>
@@ -109,7 +115,7 @@ function recordAcknowledged(
   tickets: Tickets,
 ): Acknowledged {
   const acknowledged = new Acknowledged({
-    ...{ directory, tickets, metrics, log, limits: LIMITS, nowMs: () => clock.nowMs() },
+    ...{ directory, tickets, metrics, log, limits: LIMITS.regions, nowMs: () => clock.nowMs() },
     table: new RegionAcknowledgements(database),
   });
   life.add('record of decisions of other regions', acknowledged);
@@ -132,21 +138,21 @@ function createTransfers(
     commitsOf: (product) => shards.of(product, FIRST_BUCKET).commits,
     acknowledgements,
     log,
-    limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
+    limits: { ...LIMITS.regions, ...LIMITS.claims, ...LIMITS.line, idempotencyTtlMs: config.idempotencyTtlMs },
   });
   const stopped = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
   if (config.apiRole === 'read') return transfers;
   const balance = new Balance({
-    ...{ regions, units, transfers, log, limits: LIMITS, nowMs: () => clock.nowMs() },
+    ...{ regions, units, transfers, log, limits: LIMITS.regions, nowMs: () => clock.nowMs() },
     note: (product, elsewhere) =>
-      sales.of(product, FIRST_BUCKET).line.noteElsewhere(product, elsewhere, LIMITS.regionElsewhereMs),
+      sales.of(product, FIRST_BUCKET).line.noteElsewhere(product, elsewhere, LIMITS.regions.elsewhereMs),
   });
   life.add('transfers between regions', {
     start() {
       running = Promise.all([
-        every(LIMITS.regionBeatMs, stopped.signal, () => transfers.resume()),
-        every(LIMITS.regionBalanceMs, stopped.signal, () => balance.run()),
+        every(LIMITS.regions.beatMs, stopped.signal, () => transfers.resume()),
+        every(LIMITS.regions.balanceMs, stopped.signal, () => balance.run()),
       ]);
     },
     async stop() {

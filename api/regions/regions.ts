@@ -13,7 +13,7 @@ export type RegionsDeps = {
   config: RegionsConfig;
   database: Database;
   log: Log;
-  limits: LinkLimits & { regionBeatMs: number; regionCampaignsPerBeat: number; regionCampaignsAgain: number };
+  limits: LinkLimits & { beatMs: number; campaignsPerBeat: number; campaignsAgain: number };
 };
 
 /** Between two reads that requests ask for. */
@@ -141,12 +141,10 @@ export class Regions {
 
   /** Starts the beats. It does not wait for Postgres or for another region. */
   start(): void {
-    const { regionBeatMs } = this.deps.limits;
+    const { beatMs } = this.deps.limits;
     this.#running = Promise.all([
-      every(regionBeatMs, this.#stopped.signal, async () => void (await this.#readOwn())),
-      ...[...this.#peers].map(([region, peer]) =>
-        every(regionBeatMs, this.#stopped.signal, () => this.#beat(region, peer)),
-      ),
+      every(beatMs, this.#stopped.signal, async () => void (await this.#readOwn())),
+      ...[...this.#peers].map(([region, peer]) => every(beatMs, this.#stopped.signal, () => this.#beat(region, peer))),
     ]);
   }
 
@@ -186,8 +184,8 @@ export class Regions {
       const unstored = [...this.#learnt].filter(([region, epoch]) => epoch > (learnt.get(region) ?? 0));
       if (unstored.length > 0) await learnEpochs(database, new Map(unstored));
       this.#noteFence();
-      const found = await campaignsAfter(database, this.#askedFrom(this.own), limits.regionCampaignsPerBeat);
-      this.directory.add(this.own, found, found.length < limits.regionCampaignsPerBeat);
+      const found = await campaignsAfter(database, this.#askedFrom(this.own), limits.campaignsPerBeat);
+      this.directory.add(this.own, found, found.length < limits.campaignsPerBeat);
       return true;
     } catch {
       // The pool has logged the reason.
@@ -216,7 +214,7 @@ export class Regions {
   }
 
   #askedFrom(region: RegionName): number {
-    return Math.max(0, this.directory.lastNo(region) - this.deps.limits.regionCampaignsAgain);
+    return Math.max(0, this.directory.lastNo(region) - this.deps.limits.campaignsAgain);
   }
 
   async #beat(region: RegionName, peer: Peer): Promise<void> {
@@ -259,7 +257,7 @@ export class Regions {
     await this.learn(data.epochs);
     peer.repliedAtMs = performance.now();
     const found = data.campaigns.map(({ product_id, ...campaign }) => ({ ...campaign, productId: product_id }));
-    this.directory.add(region, found, found.length < limits.regionCampaignsPerBeat);
+    this.directory.add(region, found, found.length < limits.campaignsPerBeat);
     for (const { productId } of found) this.#noteDispute(productId, region);
     if (data.epoch === null) return 'it has not joined its region';
     if (data.epoch < this.epochOf(region))

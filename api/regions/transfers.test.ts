@@ -29,7 +29,7 @@ async function sentTo(
       return { ...transfer, status: to };
     },
   };
-  const limits = { regionTransferIdleMs: 0, regionTransfersAtOnce: 10 };
+  const limits = { transferIdleMs: 0, transfersAtOnce: 10 };
   await new Transfers({ regions, table, limits } as unknown as TransfersDeps).resume();
   return recorded;
 }
@@ -59,7 +59,7 @@ async function returnedAfterRepair(known: readonly [string, string]): Promise<st
     sales: { of: () => ({ campaigns: { restock: async () => replies.shift() } }) },
     acknowledgements: { entryOf: async (_product: string, id: string) => id },
     commitsOf: () => ({ committed: async () => {} }),
-    limits: { regionTransferIdleMs: 0, regionTransfersAtOnce: 10, idempotencyTtlMs: 86_400_000, promoteBatch: 100 },
+    limits: { transferIdleMs: 0, transfersAtOnce: 10, idempotencyTtlMs: 86_400_000, promoteBatch: 100 },
     log: { debug: () => {} },
   };
   await new Transfers(deps as unknown as TransfersDeps).resume();

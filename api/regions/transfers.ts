@@ -28,9 +28,9 @@ export type TransfersDeps = {
   limits: {
     operatorCommitWaitMs: number;
     promoteBatch: number;
-    regionTransferIdleMs: number;
-    regionTransferGiveUpMs: number;
-    regionTransfersAtOnce: number;
+    transferIdleMs: number;
+    transferGiveUpMs: number;
+    transfersAtOnce: number;
     /** How long the script recognizes a repeated change of stock. */
     idempotencyTtlMs: number;
   };
@@ -112,7 +112,7 @@ export class Transfers {
     if (regions.refusal !== null) return;
     try {
       await this.#giveUp();
-      for (const transfer of await table.open(limits.regionTransferIdleMs, limits.regionTransfersAtOnce)) {
+      for (const transfer of await table.open(limits.transferIdleMs, limits.transfersAtOnce)) {
         await this.#goOn(transfer).catch((error: unknown) => {
           // A process whose Redis is away leaves the transfer to one that can go on with it.
           if (!(error instanceof EngineUnavailable)) return table.note(transfer.id, String(error));
@@ -126,7 +126,7 @@ export class Transfers {
 
   /** Before anything is sent: the other region may have forgotten that it took such units. */
   #giveUp(): Promise<void> {
-    return this.deps.table.giveUp(this.deps.limits.regionTransferGiveUpMs, UNKNOWN_THERE);
+    return this.deps.table.giveUp(this.deps.limits.transferGiveUpMs, UNKNOWN_THERE);
   }
 
   /** @throws Problem 409 if the id was used for another transfer */

@@ -17,7 +17,7 @@ export function waitingRoomModule(
   return [
     queueStatusRoute({
       ...{ sales, directory, acknowledgements, tickets, codeTexts, payLinks, shopper, quota: limits.pollQuota },
-      ...{ degradation: limits.degradation, snapshots: new StandingSnapshots(LIMITS) },
+      ...{ degradation: limits.degradation, snapshots: new StandingSnapshots(LIMITS.line) },
     }),
     lineRoute({ sales, clock }),
     leaveRoute({ sales, directory, acknowledgements, tickets, log }),

@@ -56,7 +56,7 @@ async function sourcesOf(
   if (databaseReadUrl === null) return [{ database: primary, read: {} }];
   const replica = connect(databaseReadUrl);
   const limits = { replicaWaitMs: REPLICA_WAIT_MS, replicaAwayMs: 0 };
-  const asked = connect(databaseReadUrl, LIMITS.postgresStatementMs);
+  const asked = connect(databaseReadUrl, LIMITS.postgres.statementMs);
   const { source, asOf } = await new ReadReplica(primary, asked, limits, warn).current();
   const ofPrimary = { database: primary, read: { read_from: 'primary', as_of: asOf } };
   if (source === 'primary') return [ofPrimary];

@@ -102,7 +102,7 @@ async function there(config: RegionsConfig, region: RegionName, product: Product
 /** Before that a region may have deleted its side, ms. */
 async function bothSidesSince(database: Database): Promise<number> {
   const { rows } = await database.query<{ at: Date }>('select now() - make_interval(secs => $1::float8 / 1000) as at', [
-    LIMITS.regionTransferGiveUpMs,
+    LIMITS.regions.transferGiveUpMs,
   ]);
   return rows[0]?.at.getTime() ?? 0;
 }

@@ -179,7 +179,7 @@ class Together {
     if (codes.length === 0) return async () => {};
     const table = new CodesTable(this.deps.database);
     await table.lockIssuing(client);
-    const settled = await new CodeNotifications(this.deps.redis, LIMITS).announce(codes.map(({ code }) => code));
+    const settled = await new CodeNotifications(this.deps.redis, LIMITS.codes).announce(codes.map(({ code }) => code));
     return async () => {
       for (const { id, code } of codes) await table.insertShared(id, code, client);
       await settled();

@@ -45,13 +45,13 @@ export class BucketClaims implements UnitFetch {
     readonly sales: Sales,
     readonly places: Places,
     readonly transfers: Transfers,
-    readonly limits: { bucketClaimMs: number },
+    readonly limits: { claimMs: number },
   ) {}
 
   /**
    * Completes a claim. @param first the decision of the user's bucket
    * @throws EngineUnavailable when a bucket that is needed cannot be used, or when units do not arrive in
-   *   `bucketClaimMs`; they go on, and a retry finds them
+   *   `claimMs`; they go on, and a retry finds them
    */
   async decide(input: ReserveInput, first: StoreReserveOutcome): Promise<ReserveOutcome> {
     if (first.kind !== 'draw' || first.lineNo !== null) return this.#decideAll(input, first);
@@ -81,14 +81,14 @@ export class BucketClaims implements UnitFetch {
 
   /** @throws EngineUnavailable when a bucket or Postgres cannot be used, or when units do not arrive in time */
   fetchUnit(product: ProductId, bucket: number): Promise<boolean> {
-    return inTime(performance.now() + this.limits.bucketClaimMs, product, this.#fetch(product, bucket, 1));
+    return inTime(performance.now() + this.limits.claimMs, product, this.#fetch(product, bucket, 1));
   }
 
   /** @param drawn gets the numbers that are drawn */
   async #decide(input: ReserveInput, first: StoreReserveOutcome, drawn: number[]): Promise<ReserveOutcome> {
     const { product, user } = input.claim;
     const bucket = this.sales.bucketOf(product, user);
-    const until = performance.now() + this.limits.bucketClaimMs;
+    const until = performance.now() + this.limits.claimMs;
     let claim = input;
     let outcome = first;
     for (let tries = 0; tries < TRIES; tries += 1) {

@@ -29,8 +29,8 @@ type Inspect = (database: Database) => Promise<void>;
 /** Checks the database, if Postgres is reachable. @throws ForeignFormat · Refused */
 async function inspectPostgres(url: string, inspect: Inspect): Promise<void> {
   const database = new Database({
-    ...{ url, name: 'doorbuster-format', connections: 1, statementMs: LIMITS.postgresConnectMs },
-    ...{ connectMs: LIMITS.postgresConnectMs, onError: () => {} },
+    ...{ url, name: 'doorbuster-format', connections: 1, statementMs: LIMITS.postgres.connectMs },
+    ...{ connectMs: LIMITS.postgres.connectMs, onError: () => {} },
   });
   try {
     await requireFormat(database);
@@ -57,7 +57,7 @@ export function connectPostgres(config: Config, life: Lifecycle): OpenPool {
       onError: () => {},
       url: config.databaseUrl,
       ...options,
-      connectMs: LIMITS.postgresConnectMs,
+      connectMs: LIMITS.postgres.connectMs,
     });
     pools.push(pool);
     return pool;

@@ -27,7 +27,7 @@ export type HistoryGateDeps = {
   leaveServer: (reason: string) => void;
   onInfo?: (info: ReadonlyMap<string, string>) => void;
   log: Log;
-  limits: { redisCommandMs: number; promisesKept: number };
+  limits: { commandMs: number; promisesKept: number };
 };
 
 /**
@@ -90,7 +90,7 @@ export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
     leaveServer,
     ...(onInfo ? { onInfo } : {}),
     onChange: (open, reason) => log.info({ open, reason }, 'Redis availability changed'),
-    callLimitMs: limits.redisCommandMs,
+    callLimitMs: limits.commandMs,
   });
   return { gate, watch, promises, histories, recovered };
 }

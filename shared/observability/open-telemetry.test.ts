@@ -13,7 +13,12 @@ type SamplerName = TracingSettings['sampler'];
 const opened: OpenTelemetry[] = [];
 function open(sampler: SamplerName, ratio = 1): OpenTelemetry {
   const config = { url: 'http://127.0.0.1:1/v1/traces', serviceName: 'shop', sampler, ratio };
-  const tracing = new OpenTelemetry(config, LIMITS, { component: 'api', version: '1' }, createLog('test', 'silent'));
+  const tracing = new OpenTelemetry(
+    config,
+    LIMITS.tracing,
+    { component: 'api', version: '1' },
+    createLog('test', 'silent'),
+  );
   opened.push(tracing);
   return tracing;
 }
@@ -79,7 +84,7 @@ describe('traceBatch', () => {
   const started = (members: readonly string[]) => {
     const spans: SpanStart[] = [];
     const recording = {
-      spansPerBatch: LIMITS.spansPerBatch,
+      spansPerBatch: LIMITS.tracing.spansPerBatch,
       start: (_: string, span: SpanStart) => {
         spans.push(span);
         return { traceparent: UNRECORDED, end: () => {} };

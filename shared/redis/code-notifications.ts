@@ -9,7 +9,7 @@ import { keys } from './keys.js';
 export class CodeNotifications {
   constructor(
     readonly redis: Redis,
-    readonly limits: { codeAnnounceCodes: number; codeSettleMs: number },
+    readonly limits: { announced: number; settleMs: number },
   ) {}
 
   /**
@@ -19,11 +19,11 @@ export class CodeNotifications {
    * @throws EngineUnavailable; the caller must not commit then
    */
   async announce(codes: readonly string[]): Promise<() => Promise<void>> {
-    for (let from = 0; from < codes.length; from += this.limits.codeAnnounceCodes) {
-      const some = codes.slice(from, from + this.limits.codeAnnounceCodes).join(',');
+    for (let from = 0; from < codes.length; from += this.limits.announced) {
+      const some = codes.slice(from, from + this.limits.announced).join(',');
       await askRedis(() => this.redis.publish(keys.codes, some));
     }
-    const until = performance.now() + this.limits.codeSettleMs;
+    const until = performance.now() + this.limits.settleMs;
     return async () => {
       const leftMs = until - performance.now();
       if (codes.length > 0 && leftMs > 0) await sleep(leftMs);

@@ -33,15 +33,15 @@ export class CampaignArchive {
     product: ProductId,
     committed: string,
     counted: CountedRows | null,
-    limits: { archiveEntries: number; archiveGraceMs: number; archiveRestMs: number },
+    limits: { entries: number; graceMs: number; restMs: number },
   ): Promise<ArchiveOutcome> {
     return this.scripts.run(archiveScript, {
       keys: saleKeys(product),
       args: {
         committed,
-        limit: limits.archiveEntries,
-        grace_ms: limits.archiveGraceMs,
-        rest_ms: limits.archiveRestMs,
+        limit: limits.entries,
+        grace_ms: limits.graceMs,
+        rest_ms: limits.restMs,
         redeemed: counted?.redeemed ?? null,
         burned: counted?.burned ?? null,
         rows: counted?.reservations ?? null,

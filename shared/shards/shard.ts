@@ -74,7 +74,7 @@ export function connectShard(deps: ShardDeps): Shard {
     leaveServer: (reason) => redis.leaveServer(reason),
     ...(onInfo ? { onInfo } : {}),
     log,
-    limits: LIMITS,
+    limits: { ...LIMITS.redis, promisesKept: LIMITS.claims.promisesKept },
   });
   const { gate, watch } = history;
   const clock = new RedisClock(commands);
@@ -108,7 +108,7 @@ function openConnections({ config, index, log, onRedisError }: ShardDeps): Redis
   const onCluster = target.kind === 'cluster';
   return new RedisConnections(
     target,
-    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
+    { commandMs: LIMITS.redis.silenceMs, connectMs: LIMITS.redis.connectMs },
     (purpose, error) => {
       onRedisError?.();
       log.warn({ purpose, reason: error.message }, 'Redis is away');

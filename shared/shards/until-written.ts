@@ -15,7 +15,7 @@ export async function untilWritten(
 ): Promise<void> {
   const cursor = new JournalCursor(database, index);
   const upTo = await journal.lastId();
-  const until = performance.now() + LIMITS.durableWaitMs;
+  const until = performance.now() + LIMITS.claims.durableWaitMs;
   while (compareJournalIds(await cursor.read(), upTo) < 0) {
     if (performance.now() > until) throw new EngineUnavailable('postgres', `the journal was not written up to ${upTo}`);
     await sleep(LOOK_EVERY_MS, undefined, { ref: false });

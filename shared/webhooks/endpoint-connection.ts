@@ -5,7 +5,7 @@ import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from '.
 /** Responses end so soon after their status, if at all. Only then the connection serves the next request. */
 const BODY_MS = 100;
 
-export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
+export type PostLimits = { timeoutMs: number; answerBytes: number };
 
 /**
  * One connection to one endpoint, kept open for the events of a run; several for notifications. Redirects are not
@@ -46,7 +46,7 @@ export class EndpointConnection {
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         ...(this.allowPrivate ? {} : { lookup: this.lookup }),
       });
-      let timer = setTimeout(() => request.destroy(new Error('no response in time')), this.limits.webhookTimeoutMs);
+      let timer = setTimeout(() => request.destroy(new Error('no response in time')), this.limits.timeoutMs);
       request.on('response', (response) => {
         clearTimeout(timer);
         timer = setTimeout(() => request.destroy(), BODY_MS);
@@ -54,7 +54,7 @@ export class EndpointConnection {
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > this.limits.webhookAnswerBytes) request.destroy();
+          if (bytes > this.limits.answerBytes) request.destroy();
         });
         // The status decides, even if the rest of the response fails.
         response.on('error', () => {});

@@ -62,7 +62,7 @@ test('every refusal of a code is found in the log by its request id, also one be
   for (let i = 0; i < 12; i += 1) statuses.push((await ask(i, 'eve')).status);
   expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
   // Each code of a request has a row.
-  const requests = Array.from({ length: LIMITS.attemptsPerNetworkMinute.rows / MAX_CODES }, (_, i) => i);
+  const requests = Array.from({ length: LIMITS.attempts.perNetworkMinute.rows / MAX_CODES }, (_, i) => i);
   await forEachAtMost(4, requests, async (i) => {
     const codes = Array.from({ length: MAX_CODES }, (_, n) => `NEVER-ISSUED-${i}-${n}`);
     await validate({ codes, user_id: `user-${i}`, cart: { subtotal: 100, currency: 'USD' } });

@@ -77,7 +77,7 @@ describe('the compose files', () => {
   it('leave more time than a process takes to stop', () => {
     for (const name of ['api', 'worker'])
       expect(Number.parseInt(cluster.services[name]?.stop_grace_period, 10) * 1_000).toBeGreaterThan(
-        LIMITS.stopMs + 1_000,
+        LIMITS.shutdown.stopMs + 1_000,
       );
   });
 

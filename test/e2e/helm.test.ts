@@ -63,7 +63,7 @@ describe('the values of the chart', () => {
   });
 
   it('leave more time than a process takes to stop', () => {
-    const stopSeconds = (LIMITS.stopMs + 1_000) / 1_000;
+    const stopSeconds = (LIMITS.shutdown.stopMs + 1_000) / 1_000;
     const { api, worker } = values;
     expect(api.terminationGracePeriodSeconds).toBeGreaterThan(api.preStopSeconds + stopSeconds);
     expect(worker.terminationGracePeriodSeconds).toBeGreaterThan(stopSeconds);

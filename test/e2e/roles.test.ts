@@ -172,7 +172,7 @@ describe('a guesser at readers and writers is refused no later than at an API th
         json: { code, user_id, ...fields },
       });
     await until('the code is known', async () => (await at(read, '/coupons/validate', 'someone')).status === 200);
-    const most = LIMITS.failuresBeforeWait;
+    const most = LIMITS.abuse.failuresBeforeWait;
     expect(await guesses([read, write], '203.0.113.21', () => 'guesser', most)).toBe(most);
     const isRefused = async (url: string, path: string, fields: object) =>
       (await at(url, path, 'guesser', fields)).body.policy === 'cooldown';

@@ -169,7 +169,7 @@ describe('a ticket', () => {
     // Users behind, with a socket in each round of the position broadcast.
     const behind = arrive(service.url, product);
     await behind.checkout();
-    const turns = Array.from({ length: LIMITS.positionTurns }, () => openSocket(service.url, behind.ticket));
+    const turns = Array.from({ length: LIMITS.sockets.positionTurns }, () => openSocket(service.url, behind.ticket));
     const watching = await Promise.all(turns);
     await Promise.all(watching.map((one) => one.frame('welcome')));
     await payments.release(held);

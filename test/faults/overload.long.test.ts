@@ -76,7 +76,7 @@ test('a flood of checkouts is answered to the last one, and what is refused is s
   const holder = await new Shopper(stage.url, product).checkout();
   // More than may wait, and all at once: the API does nothing else until they are sent. Of each connection one is served at a
   // time while requests wait, so the others are not even read.
-  const lines = Math.ceil((1.2 * LIMITS.requestsWaiting) / AT_ONCE);
+  const lines = Math.ceil((1.2 * LIMITS.http.requestsWaiting) / AT_ONCE);
   const pipelines = Array.from({ length: lines }, () => new Pipeline(stage.url, product, newUsers(AT_ONCE)));
   for (let start = 0; start < lines; start += CONNECTED_AT_ONCE)
     await Promise.all(pipelines.slice(start, start + CONNECTED_AT_ONCE).map((pipeline) => pipeline.connected()));
@@ -115,7 +115,7 @@ test('a flood of checkouts is answered to the last one, and what is refused is s
 type Told = { user: string; status: number; retryAfter: number; firstStatus: number };
 
 /** A process serves so many requests of one connection at once; more of them would only wait there. */
-const AT_ONCE = LIMITS.requestsPerConnection;
+const AT_ONCE = LIMITS.http.requestsPerConnection;
 /** Fewer than a listener accepts at once. */
 const CONNECTED_AT_ONCE = 200;
 const newUsers = (count: number) => Array.from({ length: count }, () => `user-${randomUUID()}`);

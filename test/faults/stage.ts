@@ -218,7 +218,7 @@ export class Stage {
    */
   expectServed(crowd: Crowd, without: 'redis' | 'postgres' = 'redis'): void {
     const silentMs = this.#silences.get(crowd)?.longestMs ?? 0;
-    if (without === 'redis' && silentMs >= LIMITS.redisCommandMs / 2) return;
+    if (without === 'redis' && silentMs >= LIMITS.redis.commandMs / 2) return;
     const lines = this.apis.flatMap(({ log }) => log).filter((line) => line.includes('"datastore unavailable"'));
     const causes = lines.map((line) => JSON.parse(line) as { engine: string; request_id: string; reason: string });
     expect(causes.filter((one) => one.engine === without && crowd.refusedIds.has(one.request_id))).toEqual([]);

@@ -12,11 +12,11 @@ import { type Sale, TEST_LIMITS } from './sale.js';
 
 /** Archives at once, without the pause for returning users. */
 export const AT_ONCE: ArchiveLimits = {
-  archiveEntries: 500,
-  archiveGraceMs: 0,
-  archiveRestMs: 0,
-  archiveDiffersMs: 0,
-  archiveRunMs: 20_000,
+  entries: 500,
+  graceMs: 0,
+  restMs: 0,
+  differsMs: 0,
+  runMs: 20_000,
   forgetBatch: 500,
 };
 

@@ -47,7 +47,7 @@ export class DividedRestore {
     const { sales, map, metrics, log } = this.sale;
     const rounds = new Rounds({
       ...{ sales, metrics, log, divided: () => map.divided, hasTurn: async () => true, transfers: this.#transfers },
-      limits: { roundEveryMs: 20, bucketAwayMs: 0, promoteBatch: 50, lineSettleMs: 600_000 },
+      limits: { roundEveryMs: 20, awayMs: 0, promoteBatch: 50, lineSettleMs: 600_000 },
     });
     for (let round = 0; round < 4; round += 1) {
       await rounds.round({

@@ -232,7 +232,7 @@ export class DividedCampaign {
       },
     });
     this.#claims = new BucketClaims(sales, this.#places, sale.transfersOf(sales, committing), {
-      bucketClaimMs: 60_000,
+      claimMs: 60_000,
     });
     for (const { reservations } of sales.stores) reservations.units = this.#claims;
   }

@@ -37,7 +37,7 @@ function processWithout(campaign: DividedCampaign, away: number): BucketClaims {
 }
 
 // So long that no busy machine reaches it.
-const LIMITS = { placesFreshMs: 0, bucketClaimMs: 60_000 };
+const LIMITS = { placesFreshMs: 0, claimMs: 60_000 };
 /** Joins the line as its first user. @returns the line number, with which the next ones continue */
 async function joinFirst(campaign: DividedCampaign, user: string): Promise<number> {
   const place = await campaign.checkout(user);
@@ -262,7 +262,7 @@ describe('a bucket whose units do not arrive', () => {
       sale.sales,
       new Places(sale.sales, LIMITS),
       sale.transfersOf(sale.sales, sale.table),
-      { bucketClaimMs: 100 },
+      { claimMs: 100 },
     );
     const claim = campaign.claimOf(late);
     await expect(claims.decide(claim, { kind: 'empty' })).rejects.toThrow('are still on their way');

@@ -25,9 +25,9 @@ const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 const FORM = { prefix: '', symbols: 12 };
 const LIMITS: CodeFilterLimits = {
-  ...{ codeRangeCodes: 50, codePingEveryMs: 10, codePingIdleMs: 2_000, codeTrustMs: 300, codePingGiveUpMs: 2_000 },
+  ...{ perRange: 50, pingEveryMs: 10, pingIdleMs: 2_000, trustMs: 300, pingGiveUpMs: 2_000 },
 };
-const news = new CodeNotifications(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
+const news = new CodeNotifications(sale.redis, { announced: 40, settleMs: 310 });
 
 function startFilter(limits: Partial<CodeFilterLimits> = {}, table = codes, redisUrl = sale.engine.url) {
   const subscriber = connectForSubscription(redisUrl, () => {});
@@ -59,7 +59,7 @@ async function issue(count: number, total = count): Promise<Code[]> {
     again: async () => {},
     metrics: new Metrics(false),
     log: recordingLog(),
-    limits: { codesPerCampaign: 1e6, codeChunk: count, codeRunMs: 20_000, codeJobErrors: 5, codeLeftIdleMs: 0 },
+    limits: { perCampaign: 1e6, chunk: count, runMs: 20_000, jobErrors: 5, leftIdleMs: 0 },
   });
   const { rows } = await store.sql.query<{ code: Code }>('select code from codes where campaign_id = $1', [campaign]);
   return rows.map(({ code }) => code);
@@ -137,7 +137,7 @@ test('the code filter knows a code before it is visible in Postgres', async () =
 });
 
 test('the code filter pings rarely while it is not used, and is sure again when it is', async () => {
-  const { filter, subscriber } = startFilter({ codePingIdleMs: 100, codeTrustMs: 40 });
+  const { filter, subscriber } = startFilter({ pingIdleMs: 100, trustMs: 40 });
   await sure(filter);
   const pings = jest.spyOn(subscriber, 'ping');
   const begun = performance.now();
@@ -153,7 +153,7 @@ test('the code filter misses nothing that is issued while it loads', async () =>
   const [[{ filter }], during] = await Promise.all([
     (async () => {
       await nextTurn();
-      return [startFilter({ codeRangeCodes: 5 })] as const;
+      return [startFilter({ perRange: 5 })] as const;
     })(),
     Promise.all([issue(100, 300), issue(100, 300)]),
   ]);
@@ -198,7 +198,7 @@ test('the code filter counts each code once when its load was interrupted', asyn
       });
     }
   }
-  const { filter } = startFilter({ codeRangeCodes: 1_000 }, new Interrupted(store.database));
+  const { filter } = startFilter({ perRange: 1_000 }, new Interrupted(store.database));
   await sure(filter);
   expect(known.filter((code) => !filter.mayContain(code))).toEqual([]);
   const { numbered, shared } = await codes.count();
@@ -260,7 +260,7 @@ test('the code filter does not trust a connection on which nothing arrives any m
 });
 
 test('the code filter is made anew when it is crowded, and refuses nothing meanwhile', async () => {
-  const { filter } = startFilter({ codeRangeCodes: 4_000 });
+  const { filter } = startFilter({ perRange: 4_000 });
   await sure(filter);
   // Announced and never committed: they crowd the filter and are gone from the next one.
   const known = await issue(50);

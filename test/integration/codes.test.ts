@@ -17,11 +17,11 @@ const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 
 const LIMITS: IssueDeps['limits'] = {
-  codesPerCampaign: 1_000_000,
-  codeChunk: 100,
-  codeRunMs: 20_000,
-  codeJobErrors: 5,
-  codeLeftIdleMs: 0,
+  perCampaign: 1_000_000,
+  chunk: 100,
+  runMs: 20_000,
+  jobErrors: 5,
+  leftIdleMs: 0,
 };
 
 function parts(
@@ -34,7 +34,7 @@ function parts(
     database: store.database,
     jobs,
     codes,
-    news: news ?? new CodeNotifications(sale.redis, { codeAnnounceCodes: 30, codeSettleMs: 0 }),
+    news: news ?? new CodeNotifications(sale.redis, { announced: 30, settleMs: 0 }),
     lastNoInRedis: async () => 0,
     issued: async () => {},
     again: async (jobId: string) => void again.push(jobId),
@@ -134,7 +134,7 @@ describe('making codes', () => {
   test('goes on where a run has ended, and two runs at once are one', async () => {
     const campaign = await openCampaign();
     const id = await ask(campaign, 1_000);
-    const short = parts({ codeRunMs: 0 });
+    const short = parts({ runMs: 0 });
     await issueCodes(id, short);
     expect(short.runs).toEqual([id]);
     expect(await read(campaign, id)).toMatchObject({ status: 'running', processed: 100 });
@@ -166,7 +166,7 @@ describe('making codes', () => {
   test('stops at the limit of a campaign', async () => {
     const campaign = await openCampaign();
     const id = await ask(campaign, 500);
-    await issueCodes(id, parts({ codesPerCampaign: 150 }));
+    await issueCodes(id, parts({ perCampaign: 150 }));
     expect(await read(campaign, id)).toMatchObject({ status: 'failed', processed: 150, added: 150, failure: /./ });
     expect(await numbersOf(campaign)).toEqual(upTo(150));
   });
@@ -176,7 +176,7 @@ describe('making codes', () => {
     const id = await ask(campaign, 50);
     const away = sale.redis.duplicate();
     away.disconnect();
-    const deaf = new CodeNotifications(away, { codeAnnounceCodes: 30, codeSettleMs: 0 });
+    const deaf = new CodeNotifications(away, { announced: 30, settleMs: 0 });
     await expect(issueCodes(id, parts({}, deaf))).rejects.toMatchObject({ name: 'EngineUnavailable' });
     expect(await numbersOf(campaign)).toEqual([]);
     expect(await read(campaign, id)).toMatchObject({ status: 'waiting', processed: 0 });
@@ -190,7 +190,7 @@ describe('importing codes', () => {
     await issueCodes(await send(other, ['OTHER1', 'OTHER2']), parts());
     await issueCodes(await send(campaign, ['MINE1']), parts());
     const id = await send(campaign, ['NEW1', 'MINE1', 'OTHER2', 'EVERYBODY', ['NEW2', 'u2'], 'NEW1', 'NEW3'], 1);
-    await issueCodes(id, parts({ codeChunk: 3 }));
+    await issueCodes(id, parts({ chunk: 3 }));
     const same = 'a duplicate: the file or the campaign has it already';
     expect(await read(campaign, id)).toMatchObject({
       status: 'done',
@@ -231,7 +231,7 @@ describe('importing codes', () => {
   test('takes what there is room for and names the rest', async () => {
     const campaign = await openCampaign();
     const id = await send(campaign, ['ROOM1', 'ROOM2', 'ROOM3', 'ROOM4']);
-    await issueCodes(id, parts({ codesPerCampaign: 3 }));
+    await issueCodes(id, parts({ perCampaign: 3 }));
     const job = await read(campaign, id);
     expect([job.status, job.added, job.badLines, job.errors.map(({ line }) => line)]).toEqual(['done', 3, 1, [4]]);
   });
@@ -242,7 +242,7 @@ describe('importing codes', () => {
     const ids = await Promise.all(campaigns.map((campaign, i) => send(campaign, i === 0 ? file : [...file].reverse())));
     await until('both files are worked off', async () => {
       // One may meet what the other has just committed; the queue runs it again then.
-      await Promise.allSettled(ids.map((id) => issueCodes(id, parts({ codeChunk: 50 }))));
+      await Promise.allSettled(ids.map((id) => issueCodes(id, parts({ chunk: 50 }))));
       const states = await Promise.all(ids.map((id, i) => read(String(campaigns[i]), id)));
       return states.every(({ status }) => status === 'done');
     });

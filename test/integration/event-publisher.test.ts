@@ -35,7 +35,7 @@ function partsWith(limits: Partial<EventPublisherDeps['limits']> = {}): EventPub
     metrics: new Metrics(false),
     source: '/tests',
     wake: async (id) => woken.push(id),
-    limits: { publishBatch: 3, publishAfterMs: 10, eventsWaiting: 100, ...limits },
+    limits: { publishBatch: 3, publishAfterMs: 10, waiting: 100, ...limits },
   };
 }
 
@@ -152,7 +152,7 @@ describe('EventPublisher', () => {
   });
 
   it('leaves to the outbox what does not fit into its memory', async () => {
-    const publisher = new EventPublisher(partsWith({ eventsWaiting: 4 }));
+    const publisher = new EventPublisher(partsWith({ waiting: 4 }));
     await take(12);
     for (const batch of await persist(3)) publisher.committed(batch);
     await untilPublished();

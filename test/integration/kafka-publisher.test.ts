@@ -47,11 +47,11 @@ function startPublisher(broker: Broker, changed: Partial<KafkaPublisherDeps['lim
     ...{ outbox, cursors, open, metrics, log, source: '/tests' },
     config: { topics: TOPICS, format: 'binary' },
     limits: {
-      kafkaBatch: 3,
-      kafkaLeaseMs: 60_000,
-      kafkaRetry: { firstDelayMs: 1, maxDelayMs: 5 },
-      kafkaSendMs: 60_000,
-      kafkaStopMs: 60_000,
+      batch: 3,
+      leaseMs: 60_000,
+      retry: { firstDelayMs: 1, maxDelayMs: 5 },
+      sendMs: 60_000,
+      stopMs: 60_000,
       publishAfterMs: 1,
       publishEveryMs: 5,
       ...changed,
@@ -174,10 +174,10 @@ describe('KafkaPublisher', () => {
   });
 
   it('leaves sending to the worker with the lease, and another continues after its stop', async () => {
-    const first = startPublisher(() => {}, { kafkaLeaseMs: 3_600_000 });
+    const first = startPublisher(() => {}, { leaseMs: 3_600_000 });
     const before = await happen(2);
     await untilSent();
-    const second = startPublisher(() => {}, { kafkaLeaseMs: 25 });
+    const second = startPublisher(() => {}, { leaseMs: 25 });
     const more = await happen(2);
     await untilSent();
     expect(second.opened.count).toBe(0);
@@ -216,7 +216,7 @@ describe('KafkaPublisher', () => {
     const ids = await happen(1);
     const { sent, opened } = startPublisher(
       (_, producer) => (producer === 1 ? new Promise<void>(() => {}) : undefined),
-      { kafkaSendMs: 250 },
+      { sendMs: 250 },
     );
     await untilSent();
     expect(sent).toEqual([1, 2].map((producer) => ({ producer, ids })));
@@ -225,7 +225,7 @@ describe('KafkaPublisher', () => {
 
   it('stops while Kafka does not reply', async () => {
     await happen(1);
-    const { publisher, sent, opened } = startPublisher(() => new Promise(() => {}), { kafkaStopMs: 5 });
+    const { publisher, sent, opened } = startPublisher(() => new Promise(() => {}), { stopMs: 5 });
     await until('it sends', () => sent.length > 0);
     await publisher.stop();
     expect(opened.closed).toBe(1);

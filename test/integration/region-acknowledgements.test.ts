@@ -51,8 +51,8 @@ test('decisions that were returned long ago are deleted, oldest first, no more a
   const now = Date.now();
   await table.insert([40, 30, 20, 10].map((age) => returned({ atMs: now - age * 60_000, requestId: `${age}` })));
   const limits = {
-    regionTransfersKeepMs: 0,
-    regionAcknowledgementsKeepMs: 15 * 60_000,
+    transfersKeepMs: 0,
+    acknowledgementsKeepMs: 15 * 60_000,
     pruneBatch: 1,
     attemptsPruneBatches: 2,
   };

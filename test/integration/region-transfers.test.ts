@@ -49,7 +49,7 @@ test('transfers that are done are deleted when they are old, and units on their 
   expect(await table.ofProduct('split' as ProductId, 99)).toContainEqual(
     expect.objectContaining({ id: late, status: 'stuck', detail: 'no reply' }),
   );
-  const limits = { regionAcknowledgementsKeepMs: 0, regionTransfersKeepMs: 60 * DAY_MS, pruneBatch: 2 };
+  const limits = { acknowledgementsKeepMs: 0, transfersKeepMs: 60 * DAY_MS, pruneBatch: 2 };
   await forgetRegions({ prune: async () => 0 }, table, { ...limits, attemptsPruneBatches: 1 });
   expect(await table.ofProduct('split' as ProductId, 99)).toHaveLength(8);
   await forgetRegions({ prune: async () => 0 }, table, { ...limits, attemptsPruneBatches: 9 });

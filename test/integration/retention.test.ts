@@ -35,7 +35,7 @@ const eventsOf = async (text: string) =>
   (await sale.redis.xrange(keys.events, '-', '+')).filter((entry) => JSON.stringify(entry).includes(text)).length;
 
 const KEPT = { personalDataDays: 0, auditDays: 0, webhookAttemptsDays: 0, paymentEventsDays: 90 };
-const LIMITS = { pruneBatch: 2, pruneBatches: 10, retentionUsers: 2, retentionRunMs: 60_000, publishWaitMs: 100 };
+const LIMITS = { pruneBatch: 2, pruneBatches: 10, users: 2, runMs: 60_000, publishWaitMs: 100 };
 
 function retention(keep: Partial<typeof KEPT>, parts: Partial<RetentionDeps> = {}): RetentionDeps {
   const rows = new UserRows(database, async (client) => void (await store.cursor.lock(client)));

@@ -24,10 +24,10 @@ function away<Target extends object>(target: Target, engine: EngineUnavailable['
 }
 
 /**
- * What the worker of a test cannot reach. `bucketAwayMs`: how long the line waits for a bucket. `beforePromote`: runs
+ * What the worker of a test cannot reach. `awayMs`: how long the line waits for a bucket. `beforePromote`: runs
  * before each promotion. `lineSettleMs`: for how long no unit must have been obtainable before the line is closed.
  */
-type Outage = { bucket?: number; postgres?: boolean; bucketAwayMs?: number; beforePromote?: () => Promise<void> } & {
+type Outage = { bucket?: number; postgres?: boolean; awayMs?: number; beforePromote?: () => Promise<void> } & {
   lineSettleMs?: number;
 };
 
@@ -66,7 +66,7 @@ function workerOf({ product, stored }: DividedCampaign, outage: Outage = {}) {
     log: sale.log,
     limits: {
       ...{ roundEveryMs: 20, promoteBatch: 50 },
-      ...{ bucketAwayMs: outage.bucketAwayMs ?? 0, lineSettleMs: outage.lineSettleMs ?? 600_000 },
+      ...{ awayMs: outage.awayMs ?? 0, lineSettleMs: outage.lineSettleMs ?? 600_000 },
     },
   });
   const state = {
@@ -129,7 +129,7 @@ it('serves the line while units are on their way to a bucket that is away', asyn
 it('waits for bucket 0 as long as a failover takes, then serves the line without it', async () => {
   const { campaign, line } = await openSoldOut(0, 1);
   await release(campaign, 1);
-  await expect(workerOf(campaign, { bucket: 0, bucketAwayMs: 600_000 }).round()).rejects.toThrow('bucket 0');
+  await expect(workerOf(campaign, { bucket: 0, awayMs: 600_000 }).round()).rejects.toThrow('bucket 0');
   expect(await servedOf(campaign)).toEqual([]);
   await workerOf(campaign, { bucket: 0 }).round();
   expect(await servedOf(campaign)).toEqual(line.slice(1));

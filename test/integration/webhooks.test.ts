@@ -29,13 +29,13 @@ afterEach(async () => {
 
 const RETRY = { firstDelayMs: 5, maxDelayMs: 20, giveUpMs: 60_000 };
 const LIMITS: DeliverLimits = {
-  webhookTimeoutMs: 60_000,
-  webhookAnswerBytes: 1_024,
-  webhookRetry: RETRY,
-  webhookLeaseMs: 120_000,
-  webhookRunMs: 5_000,
-  webhookBatch: 2,
-  webhookParkedEvents: 5,
+  timeoutMs: 60_000,
+  answerBytes: 1_024,
+  retry: RETRY,
+  leaseMs: 120_000,
+  runMs: 5_000,
+  batch: 2,
+  parkedEvents: 5,
 };
 
 function parts(
@@ -137,7 +137,7 @@ test('a delivery waits longer after each failure, and then goes on where it was,
   const endpoint = await subscribe(receiver.url);
   const [first, second, third] = (await happen(3)) as [string, string, string];
   receiver.answer = ({ id }) => (id === first ? 200 : 503);
-  const slow = parts({ webhookRetry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
+  const slow = parts({ retry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
   const waits: number[] = [];
   for (let failures = 1; failures <= 2; failures += 1) {
     await deliverTo(endpoint.id, slow);
@@ -169,7 +169,7 @@ test('an endpoint that fails for a day is disabled and reported; enabled again, 
   const endpoint = await subscribe(receiver.url);
   const ids = await happen(4);
   receiver.answer = () => 503;
-  const day = parts({ webhookRetry: { ...RETRY, giveUpMs: 86_400_000 } });
+  const day = parts({ retry: { ...RETRY, giveUpMs: 86_400_000 } });
   await deliverTo(endpoint.id, day);
   await store.sql.query(
     "update webhook_endpoints set next_attempt_at = now(), failing_since = now() - interval '23 hours 59 minutes'",
@@ -331,7 +331,7 @@ test('a delivery does not wait for an endpoint that never answers, nor for one t
   receiver.answer = () => 'nothing';
   const endpoint = await subscribe(receiver.url);
   await happen(1);
-  await deliverTo(endpoint.id, parts({ webhookTimeoutMs: 50 }));
+  await deliverTo(endpoint.id, parts({ timeoutMs: 50 }));
   expect((await read(endpoint)).lastError).toBe('no response in time');
   await endpoints.change(endpoint.id, { url: 'http://127.0.0.1:1/' }, store.database);
   await deliverTo(endpoint.id, parts());
@@ -465,7 +465,7 @@ describe('a rejected event', () => {
     await campaign.take('cid');
     await store.persist();
     receiver.answer = ({ subject }) => (subject === ann ? 500 : 204);
-    const run = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000 } });
+    const run = parts({ retry: { ...RETRY, firstDelayMs: 60_000 } });
     await deliverTo(endpoint.id, run);
     await deliverTo(endpoint.id, run);
     const of = (subject: string) => receiver.received.filter(({ event }) => event.subject === subject);
@@ -503,7 +503,7 @@ describe('a rejected event', () => {
     receiver.answer = () => 422;
     const endpoint = await subscribe(receiver.url);
     const [id] = await happen(1);
-    const slow = parts({ webhookRetry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
+    const slow = parts({ retry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
     const waits: number[] = [];
     for (let failures = 1; failures <= 3; failures += 1) {
       await deliverTo(endpoint.id, slow);
@@ -578,7 +578,7 @@ describe('a rejected event', () => {
     const receiver = await startReceiver();
     const endpoint = await subscribe(receiver.url);
     const ids = await happen(5);
-    const slow = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } });
+    const slow = parts({ retry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } });
     receiver.answer = ({ id }) => (id === ids[2] ? 204 : 500);
     await deliverTo(endpoint.id, slow);
     // An accepted event between them: the next two are parked again.
@@ -611,7 +611,7 @@ describe('a rejected event', () => {
     const ids = await happen(4);
     receiver.answer = ({ id }) => (id === ids[1] ? 204 : 500);
     const slow = { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 };
-    await deliverTo(endpoint.id, parts({ webhookRetry: slow, webhookParkedEvents: 1 }));
+    await deliverTo(endpoint.id, parts({ retry: slow, parkedEvents: 1 }));
     expect(delivered(receiver)).toEqual([
       [ids[0], 500],
       [ids[1], 204],
@@ -628,7 +628,7 @@ describe('a rejected event', () => {
     for (let run = 1; run <= 3; run += 1) {
       expect(receiver.accepted()).toEqual([]);
       await dueNow();
-      await deliverTo(endpoint.id, parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } }));
+      await deliverTo(endpoint.id, parts({ retry: { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 60_000 } }));
     }
     expect(receiver.accepted()).toEqual([well]);
   });
@@ -638,7 +638,7 @@ describe('a rejected event', () => {
     const endpoint = await subscribe(receiver.url);
     const [poison] = (await happen(2)) as [string, string];
     receiver.answer = ({ id }) => (id === poison ? 500 : 204);
-    const run = parts({ webhookRetry: { ...RETRY, firstDelayMs: 60_000 } });
+    const run = parts({ retry: { ...RETRY, firstDelayMs: 60_000 } });
     await deliverTo(endpoint.id, run);
     await outbox.prune(await outbox.lastSeq(), -60_000, 1_000);
     await hurry();
@@ -653,7 +653,7 @@ describe('a rejected event', () => {
 describe('an event without a response', () => {
   const slow = { ...RETRY, firstDelayMs: 60_000, maxDelayMs: 150_000 };
   // However slow the engines are, no run ends before everything was tried.
-  const limits = { webhookRetry: slow, webhookRunMs: 600_000 };
+  const limits = { retry: slow, runMs: 600_000 };
 
   /** Delivers `runs` times, with everything due. @returns how many calls each run made */
   async function callsOf(runs: number, endpoint: WebhookEndpoint, receiver: Receiver): Promise<number[]> {
@@ -694,7 +694,7 @@ describe('an event without a response', () => {
     receiver.answer = ({ id }) => (id === poison ? 'nothing' : 204);
     await until('the other event is delivered', async () => {
       await dueNow();
-      await deliverTo(endpoint.id, parts({ webhookTimeoutMs: 500 }));
+      await deliverTo(endpoint.id, parts({ timeoutMs: 500 }));
       return receiver.accepted().includes(well);
     });
     expect(await endpoints.backlog(await read(endpoint))).toMatchObject({ events: 1, parked: 1 });
@@ -741,7 +741,7 @@ describe('an event without a response', () => {
   it.each([3, 4, 5])('disables an endpoint that is dead for a day, also after %i runs', async (runs) => {
     const endpoint = await subscribe('http://127.0.0.1:1/');
     await happen(4);
-    const day = parts({ ...limits, webhookRetry: { ...slow, giveUpMs: 86_400_000 } });
+    const day = parts({ ...limits, retry: { ...slow, giveUpMs: 86_400_000 } });
     for (let run = 1; run <= runs; run += 1) {
       await deliverTo(endpoint.id, day);
       await dueNow();

@@ -34,8 +34,16 @@ async function startPublisher(env: NodeJS.ProcessEnv = {}) {
   await store.sql.query('delete from outbox_cursors');
   await store.sql.query('delete from outbox');
   const publisher = new KafkaPublisher({
-    ...{ outbox, cursors, metrics, log, config, source: '/tests', limits: { ...LIMITS, kafkaBatch: 20 } },
-    open: () => openKafka(config, LIMITS, log),
+    ...{
+      outbox,
+      cursors,
+      metrics,
+      log,
+      config,
+      source: '/tests',
+      limits: { ...LIMITS.events, ...LIMITS.kafka, batch: 20 },
+    },
+    open: () => openKafka(config, LIMITS.kafka, log),
   });
   publisher.start();
   running.push(publisher);

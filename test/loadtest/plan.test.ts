@@ -76,8 +76,14 @@ describe('planSale', () => {
 
   it('counts with the limits and the polls of the service', () => {
     const [shards, journal] = [SHARD_COUNTS.at(-1), ENVIRONMENT.JOURNAL_LIMIT.parse(undefined)];
-    const { socketsPerProcess: sockets, redisMemory } = SERVICE;
-    expect(LIMITS).toEqual({ buckets: MAX_BUCKETS, shards, sockets, journal, memory: redisMemory.refuseAbove });
+    const { sockets, redis } = SERVICE;
+    expect(LIMITS).toEqual({
+      buckets: MAX_BUCKETS,
+      shards,
+      sockets: sockets.perProcess,
+      journal,
+      memory: redis.memory.refuseAbove,
+    });
     for (const inLine of [500, 5_000, 60_000]) {
       const polls = range(inLine).reduce((sum, position) => sum + 1 / pollAfterSeconds(position), 0);
       expect(planOf({ people: 500 + inLine, sockets: 0 }).api.polls / polls).toBeCloseTo(1, 1);

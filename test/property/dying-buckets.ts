@@ -67,7 +67,7 @@ async function round(campaign: DividedCampaign, fuse = new Fuse(Number.POSITIVE_
     transfers: sale.transfersOf(sales, committing),
     metrics: sale.metrics,
     log: sale.log,
-    limits: { roundEveryMs: 20, bucketAwayMs: 10_000, promoteBatch: 50, lineSettleMs: 600_000 },
+    limits: { roundEveryMs: 20, awayMs: 10_000, promoteBatch: 50, lineSettleMs: 600_000 },
   });
   const { product, stored } = campaign;
   try {

@@ -10,11 +10,11 @@ import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import { ALL_KEYS, type IdempotencyKeys } from './idempotency-keys.js';
 
 export type ArchiveLimits = {
-  archiveEntries: number;
-  archiveGraceMs: number;
-  archiveRestMs: number;
-  archiveDiffersMs: number;
-  archiveRunMs: number;
+  entries: number;
+  graceMs: number;
+  restMs: number;
+  differsMs: number;
+  runMs: number;
   forgetBatch: number;
 };
 
@@ -54,7 +54,7 @@ export class ArchiveClosed {
 
   async run(): Promise<void> {
     const { sale, bucketIn, cursor, limits } = this.deps;
-    const endsAt = performance.now() + limits.archiveRunMs;
+    const endsAt = performance.now() + limits.runMs;
     // Read once for all campaigns. If it is out of date for a campaign, the script finds that campaign unsettled, and
     // the next run archives it.
     const committed = await cursor.read();
@@ -88,7 +88,7 @@ export class ArchiveClosed {
       const counted = await this.deps.redemptions.sums(campaign.id, bucket);
       outcome = await archive.archive(product, await cursor.read(), counted, limits);
       if (outcome.kind === 'differs') {
-        this.#differ.set(product, performance.now() + limits.archiveDiffersMs);
+        this.#differ.set(product, performance.now() + limits.differsMs);
         log.warn(
           { campaign: product, ...counted },
           'a closed campaign stays in Redis because its rows in Postgres differ; reconcile it',

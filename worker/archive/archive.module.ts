@@ -28,11 +28,11 @@ export function archiveModule({ config, database, shards }: Core): Archiving {
         idempotencyKeys,
         requests: new RequestNames(scripts.redis),
         log,
-        limits: LIMITS,
+        limits: LIMITS.archive,
       }),
   );
   return {
     runOf: (shard) => (archives[shard] as ArchiveClosed).run(),
-    prune: () => idempotencyKeys.prune(config.idempotencyTtlMs, LIMITS.pruneBatch),
+    prune: () => idempotencyKeys.prune(config.idempotencyTtlMs, LIMITS.retention.pruneBatch),
   };
 }

@@ -39,7 +39,7 @@ export function codesModule({ config, database, shards, sales, queues, metrics, 
     database,
     jobs: new CodeJobs(database),
     codes: new CodesTable(database),
-    news: new CodeNotifications(shards.home.commands, LIMITS),
+    news: new CodeNotifications(shards.home.commands, LIMITS.codes),
     lastNoInRedis: async (campaignId) => {
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return 0;
@@ -57,7 +57,7 @@ export function codesModule({ config, database, shards, sales, queues, metrics, 
     otherRegionOf: (code) => otherRegionOf(code, config.regions),
     metrics,
     log,
-    limits: LIMITS,
+    limits: LIMITS.codes,
   };
   return { issue: (jobId) => issueCodes(jobId, deps), resumeLeft: () => resumeLeftJobs(deps) };
 }

@@ -24,11 +24,11 @@ export type IssueDeps = {
   metrics: Metrics;
   log: Log;
   limits: {
-    codesPerCampaign: number;
-    codeChunk: number;
-    codeRunMs: number;
-    codeJobErrors: number;
-    codeLeftIdleMs: number;
+    perCampaign: number;
+    chunk: number;
+    runMs: number;
+    jobErrors: number;
+    leftIdleMs: number;
   };
 };
 
@@ -41,7 +41,7 @@ const FULL = 'the campaign has as many codes as it can have';
  * no code is issued or counted twice.
  */
 export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> {
-  const until = performance.now() + deps.limits.codeRunMs;
+  const until = performance.now() + deps.limits.runMs;
   for (;;) {
     const job = await issueChunk(jobId, deps);
     if (job === null) return;
@@ -60,7 +60,7 @@ export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> 
 
 /** Adds runs for jobs that no worker is processing: their worker or API process died, or Redis lost them. */
 export async function resumeLeftJobs({ jobs, again, limits }: IssueDeps): Promise<void> {
-  for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job.id);
+  for (const job of await jobs.left(limits.leftIdleMs, MAX_LEFT)) await again(job.id);
 }
 
 /** What one chunk adds to its job. */
@@ -78,7 +78,7 @@ async function issueChunk(jobId: string, deps: IssueDeps): Promise<Advanced | nu
     const lastNo = Math.max(await codes.lockSeries(job.campaignId, client), inRedis);
     // Acquired last: another transaction that waits for this lock waits until this whole chunk is committed.
     await codes.lockIssuing(client);
-    const room = deps.limits.codesPerCampaign - lastNo;
+    const room = deps.limits.perCampaign - lastNo;
     const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, deps, client);
     const settled = chunk.fresh.length > 0 ? await news.announce(chunk.fresh.map(({ code }) => code)) : async () => {};
     await codes.insert(job.campaignId, chunk.fresh, client);
@@ -96,7 +96,7 @@ async function drawChunk(
   { codes, otherRegionOf, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
-  const count = Math.max(0, Math.min(limits.codeChunk, job.total - job.processed, room));
+  const count = Math.max(0, Math.min(limits.chunk, job.total - job.processed, room));
   // Those of other regions are left out; the next chunk draws what is missing.
   const drawn = [...new Set(drawCodes(count, job))].filter((code) => otherRegionOf(code) === null);
   const known = await codes.find(drawn, client);
@@ -117,7 +117,7 @@ async function importChunk(
   { jobs, codes, otherRegionOf, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
-  const lines = await jobs.stagedLines(job, limits.codeChunk, client);
+  const lines = await jobs.stagedLines(job, limits.chunk, client);
   const known = await codes.find(
     lines.map(({ code }) => code),
     client,
@@ -150,7 +150,7 @@ function duplicateOf(issued: { campaignId: string; codeNo: number } | undefined,
     : 'a duplicate: another campaign has it';
 }
 
-function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobErrors: number }): CodeProgress {
+function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { jobErrors: number }): CodeProgress {
   const processed = job.processed + chunk.lines;
   const full = job.kind === 'generate' && room <= 0 && processed < job.total;
   // The status becomes `done` in an extra, empty chunk, so that all codes are usable when a reader finds the job done.
@@ -162,7 +162,7 @@ function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobE
     duplicates: job.duplicates + chunk.duplicates,
     badLines: job.badLines + (chunk.errors.length - chunk.duplicates),
     lastLine: chunk.lastLine,
-    errors: [...job.errors, ...chunk.errors].sort((a, b) => a.line - b.line).slice(0, limits.codeJobErrors),
+    errors: [...job.errors, ...chunk.errors].sort((a, b) => a.line - b.line).slice(0, limits.jobErrors),
     failure: full ? FULL : null,
   };
 }

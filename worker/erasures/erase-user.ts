@@ -19,7 +19,7 @@ export type EraseUserDeps = {
   /** Resolves when Postgres has every promise that was made before the call. @throws EngineUnavailable */
   persisted: () => Promise<void>;
   liftBan: (id: string, actor: string) => Promise<unknown>;
-  limits: { eraseMs: number; eraseSettleMs: number; publishWaitMs: number };
+  limits: { runMs: number; settleMs: number; publishWaitMs: number };
 };
 
 /**
@@ -44,7 +44,7 @@ export class EraseUser {
     const { user, inOpenCampaigns } = erasure;
     const waits = async () => (await erasures.active(user, inOpenCampaigns)).length > 0;
     if (await waits()) return 'waits';
-    const until = performance.now() + limits.eraseMs;
+    const until = performance.now() + limits.runMs;
     try {
       for (let round = 1; ; round += 1) {
         await persisted();
@@ -59,7 +59,7 @@ export class EraseUser {
       await this.#elsewhere(erasure, until);
       await this.#events(erasure);
       // Attempts that other processes have not written yet.
-      await sleep(limits.eraseSettleMs);
+      await sleep(limits.settleMs);
       await this.#elsewhere(erasure, until);
     } catch (error) {
       if (error instanceof StillActive) return 'waits';

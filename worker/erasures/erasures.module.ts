@@ -17,10 +17,10 @@ export function eraseUsers(
 ): () => Promise<void> {
   const erasures = new Erasures(database);
   const bans = new BansTable(database);
-  const store = new BanStore(shards.home.commands, shards.home.commands, LIMITS.deviceBanMs, () => clock.nowMs());
+  const store = new BanStore(shards.home.commands, shards.home.commands, LIMITS.abuse.deviceBanMs, () => clock.nowMs());
   const erasure = new EraseUser({
     ...{ erasures, rows, claims },
-    stream: new EventStream(shards.home.scripts, LIMITS.eventStreamLength),
+    stream: new EventStream(shards.home.scripts, LIMITS.events.streamLength),
     persisted: async () => {
       await Promise.all(shards.all.map((shard) => untilWritten(database, shard)));
     },
@@ -28,23 +28,23 @@ export function eraseUsers(
       await database.transaction((client) => bans.lift(id, actor, client));
       await store.lift(id);
     },
-    limits: LIMITS,
+    limits: { ...LIMITS.erasures, publishWaitMs: LIMITS.events.publishWaitMs },
   });
   const eraseOne = async (one: OpenErasure) => {
     try {
       const outcome = await erasure.erase(one);
-      if (outcome === 'waits') await erasures.later(one.id, LIMITS.erasureWait);
+      if (outcome === 'waits') await erasures.later(one.id, LIMITS.erasures.wait);
       else log.info({ erasure: one.id, outcome }, 'user.erase');
     } catch (error) {
-      // It is tried again after `erasureRetryMs`. Others may be of a shard that is there.
+      // It is tried again after `retryMs`. Others may be of a shard that is there.
       log.warn({ erasure: one.id, err: error }, 'a user could not be erased');
     }
   };
   return async () => {
-    const until = performance.now() + LIMITS.eraseMs;
+    const until = performance.now() + LIMITS.erasures.runMs;
     let taken: OpenErasure[];
     do {
-      taken = await erasures.take(AT_ONCE, LIMITS.erasureRetryMs);
+      taken = await erasures.take(AT_ONCE, LIMITS.erasures.retryMs);
       await Promise.all(taken.map(eraseOne));
     } while (taken.length === AT_ONCE && performance.now() < until);
   };

@@ -12,10 +12,11 @@ export type Expiring = { run: (products: readonly ProductId[]) => Promise<JobRes
 
 /** @returns by shard */
 export function expireModule({ config, shards, metrics }: Core): Expiring[] {
-  const limits = config.regions === null ? LIMITS : { ...LIMITS, lineSettleMs: LIMITS.lineSettleOfRegionsMs };
+  const limits =
+    config.regions === null ? LIMITS.line : { ...LIMITS.line, lineSettleMs: LIMITS.line.lineSettleOfRegionsMs };
   return shards.all.map(({ sale, log }: WorkerShard) => ({
     async run(products) {
-      const ended = await expireOverdue(sale, metrics, log, LIMITS, products);
+      const ended = await expireOverdue(sale, metrics, log, LIMITS.line, products);
       const tended = await maintainLines(sale, metrics, log, limits, products);
       return { expired: ended.expired, promoted: ended.promoted + tended.promoted, left: tended.left };
     },
@@ -38,7 +39,7 @@ export function deadlinesModule(
       inService: () => gate.isOpen,
       onFallback: () => metrics.queueFallbacks.inc({ queue: 'expire' }),
       onFailed: (error) => onFailed(queueOf('expire', index), error),
-      limits: LIMITS,
+      limits: LIMITS.line,
     });
     life.add(`deadlines ${index}`, { start: () => watch.start(), quiet: () => watch.stop() });
   }

@@ -2,8 +2,8 @@ import type { RegionAcknowledgements } from '../../shared/postgres/region-acknow
 import type { RegionTransfers } from '../../shared/postgres/region-transfers.js';
 
 export type ForgetRegionsLimits = {
-  regionAcknowledgementsKeepMs: number;
-  regionTransfersKeepMs: number;
+  acknowledgementsKeepMs: number;
+  transfersKeepMs: number;
   pruneBatch: number;
   attemptsPruneBatches: number;
 };
@@ -15,10 +15,10 @@ export type ForgetRegionsLimits = {
 export async function forgetRegions(
   acknowledgements: Pick<RegionAcknowledgements, 'prune'>,
   transfers: Pick<RegionTransfers, 'prune'>,
-  { regionAcknowledgementsKeepMs, regionTransfersKeepMs, pruneBatch, attemptsPruneBatches }: ForgetRegionsLimits,
+  { acknowledgementsKeepMs, transfersKeepMs, pruneBatch, attemptsPruneBatches }: ForgetRegionsLimits,
 ): Promise<void> {
   for (let batch = 0; batch < attemptsPruneBatches; batch += 1)
-    if ((await acknowledgements.prune(regionAcknowledgementsKeepMs, pruneBatch)) < pruneBatch) break;
+    if ((await acknowledgements.prune(acknowledgementsKeepMs, pruneBatch)) < pruneBatch) break;
   for (let batch = 0; batch < attemptsPruneBatches; batch += 1)
-    if ((await transfers.prune(regionTransfersKeepMs, pruneBatch)) < pruneBatch) break;
+    if ((await transfers.prune(transfersKeepMs, pruneBatch)) < pruneBatch) break;
 }

@@ -21,7 +21,7 @@ export function probesModule({ config, log, life, metrics, shards, database, que
   if (workerPort === null) return { addDraining: () => {} };
   const readiness = new WorkerReadinessCheck({
     ...{ shards: shards.all, database, queues, clock },
-    queueJobs: LIMITS.queueJobs,
+    queueJobs: LIMITS.jobs.queueJobs,
   });
   const recent = new Recent(() => readiness.run(), CHECK_EVERY_MS);
   // Computed at most once a second for all callers, as that of the APIs.

@@ -27,7 +27,7 @@ export function persistModule(
   const pool = openPool({
     name: 'doorbuster-worker-persist',
     connections: 1 + Math.min(shards.all.length, WRITERS),
-    statementMs: LIMITS.persistStatementMs,
+    statementMs: LIMITS.postgres.persistStatementMs,
   });
   return shards.all.map(({ commands, journal, histories, filler, cursor, log }) => {
     return new Persist({
@@ -43,7 +43,7 @@ export function persistModule(
       metrics,
       tracing,
       log,
-      limits: { batchEntries: LIMITS.persistBatchEntries, idempotencyTtlMs: config.idempotencyTtlMs },
+      limits: { batchEntries: LIMITS.persist.batchEntries, idempotencyTtlMs: config.idempotencyTtlMs },
       publish,
     });
   });
@@ -63,7 +63,7 @@ export function drainModule({ shards, queues, metrics }: Core, persists: readonl
       clock,
       goOn: (upTo) => queues.add('persist', { shard: index, upTo }, index),
       metrics,
-      limits: LIMITS,
+      limits: LIMITS.persist,
     });
     return { drain };
   });
@@ -88,7 +88,7 @@ export function feederModule(
       inService: () => gate.isOpen,
       onFallback: () => metrics.queueFallbacks.inc({ queue: 'persist' }),
       onFailed: (error) => onFailed(queueOf('persist', index), error),
-      limits: LIMITS,
+      limits: LIMITS.persist,
     });
     life.add(`journal feeder ${index}`, {
       start: () => feeder.start(),

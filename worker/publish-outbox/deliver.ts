@@ -30,11 +30,11 @@ const ATTEMPTS_OF_ENDPOINT = 3;
 const SUBJECTS_IN_A_ROW = 3;
 
 export type DeliverLimits = PostLimits & {
-  webhookRetry: RetryLimits;
-  webhookLeaseMs: number;
-  webhookRunMs: number;
-  webhookBatch: number;
-  webhookParkedEvents: number;
+  retry: RetryLimits;
+  leaseMs: number;
+  runMs: number;
+  batch: number;
+  parkedEvents: number;
 };
 
 export type DeliverDeps = {
@@ -69,10 +69,10 @@ type Run = DeliverDeps & { lease: string; connection: EndpointConnection; end: n
 export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<boolean> {
   const { endpoints, limits } = deps;
   const lease = randomUUID();
-  const leased = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
+  const leased = await endpoints.lease(endpointId, lease, limits.leaseMs);
   if (!leased) return false;
   const connection = new EndpointConnection(deps.allowPrivate, limits);
-  const run = { ...deps, lease, connection, end: performance.now() + limits.webhookRunMs };
+  const run = { ...deps, lease, connection, end: performance.now() + limits.runMs };
   const steps = leased.attempts % 2 === 0 ? [retryParked, deliverStretches] : [deliverStretches, retryParked];
   try {
     let endpoint: WebhookEndpoint | null = leased;
@@ -102,7 +102,7 @@ async function retryParked(run: Run, endpoint: WebhookEndpoint): Promise<Webhook
           : await failParked(run, current, head, event, result);
         continue;
       }
-      current = await endpoints.delivered(endpoint.id, lease, limits.webhookLeaseMs);
+      current = await endpoints.delivered(endpoint.id, lease, limits.leaseMs);
       if (!current) return null;
     }
     if (!(await parking.remove(endpoint.id, lease, head))) return null;
@@ -125,18 +125,18 @@ async function deliverStretches(run: Run, endpoint: WebhookEndpoint): Promise<We
 async function deliverStretch(run: Run, endpoint: WebhookEndpoint, stretch: Stretch): Promise<WebhookEndpoint | null> {
   const { outbox, endpoints, parking, lease, limits } = run;
   const { types, campaignIds: campaigns } = endpoint;
-  const events = await outbox.read({ ...stretch, types, campaigns }, limits.webhookBatch);
+  const events = await outbox.read({ ...stretch, types, campaigns }, limits.batch);
   const parked = await parking.subjects(endpoint.id);
   let current: WebhookEndpoint | null = endpoint;
   for (const event of events) {
     if (performance.now() >= run.end) return current;
     const delivered = await deliverOrPark(run, current, event, parked);
     if (delivered === null) return null;
-    current = await endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, event.seq, delivered);
+    current = await endpoints.advance(endpoint.id, lease, limits.leaseMs, stretch, event.seq, delivered);
     if (!current) return null;
   }
-  if (events.length === limits.webhookBatch) return current;
-  return endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, stretch.upTo, false);
+  if (events.length === limits.batch) return current;
+  return endpoints.advance(endpoint.id, lease, limits.leaseMs, stretch, stretch.upTo, false);
 }
 
 /**
@@ -152,10 +152,10 @@ async function deliverOrPark(
   const { endpoints, parking, metrics, log, lease, limits } = run;
   const { subject, seq } = event;
   const behind = parked.get(subject);
-  const isFull = [...parked.values()].reduce((sum, events) => sum + events, 0) >= limits.webhookParkedEvents;
+  const isFull = [...parked.values()].reduce((sum, events) => sum + events, 0) >= limits.parkedEvents;
   if (behind !== undefined) {
     if (isFull) {
-      await endpoints.fail(endpoint.id, lease, 'too many events wait for failing ones', limits.webhookRetry);
+      await endpoints.fail(endpoint.id, lease, 'too many events wait for failing ones', limits.retry);
       return null;
     }
     await parking.parkBehind(endpoint.id, lease, { subject, seq });
@@ -170,7 +170,7 @@ async function deliverOrPark(
     await failEndpoint(run, endpoint, event, result);
     return null;
   }
-  const retry = limits.webhookRetry;
+  const retry = limits.retry;
   if (!(await parking.parkFailed(endpoint.id, lease, { subject, seq }, String(result.error), retry))) {
     dropResult(run, endpoint, event, result);
     return null;
@@ -221,7 +221,7 @@ async function failEndpoint(
   const { error } = result;
   const { endpoints, metrics, log, lease } = run;
   const about = { endpoint: endpoint.id, event: event.id };
-  const failure = await endpoints.fail(endpoint.id, lease, String(error), run.limits.webhookRetry);
+  const failure = await endpoints.fail(endpoint.id, lease, String(error), run.limits.retry);
   if (!failure) return dropResult(run, endpoint, event, result);
   metrics.webhookDeliveries.inc({ outcome: failure.enabled ? 'failed' : 'given_up' });
   if (failure.enabled)
@@ -253,7 +253,7 @@ async function failParked(
   const { endpoints, parking, metrics, log, limits, lease } = run;
   const { id } = endpoint;
   const { error } = result;
-  const failure = await parking.fail(id, lease, head, String(error), limits.webhookRetry);
+  const failure = await parking.fail(id, lease, head, String(error), limits.retry);
   if (!failure) {
     dropResult(run, endpoint, event, result);
     return null;
@@ -264,9 +264,9 @@ async function failParked(
     metrics.webhookDeliveries.inc({ outcome: 'given_up' });
     log.error(about, 'a webhook event failed for too long and waits for an operator');
     // An endpoint that rejects all events is disabled, as one that does not respond.
-    await endpoints.disableSilent(id, lease, `failing too long: ${error}`, limits.webhookRetry.giveUpMs);
+    await endpoints.disableSilent(id, lease, `failing too long: ${error}`, limits.retry.giveUpMs);
   }
-  const current = await endpoints.extend(id, lease, limits.webhookLeaseMs);
+  const current = await endpoints.extend(id, lease, limits.leaseMs);
   if (current && isOfEndpoint(result) && (await run.attempts.failedInARow(id, OF_ENDPOINT)) >= SUBJECTS_IN_A_ROW) {
     await failEndpoint(run, current, event, result);
     return null;

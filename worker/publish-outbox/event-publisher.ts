@@ -5,7 +5,7 @@ import { appendToStream, type PublishDeps, publishToStream, sweepOutbox, wakeEnd
 const STOP_LIMIT_MS = 500;
 
 export type EventPublisherDeps = PublishDeps & {
-  limits: PublishDeps['limits'] & { publishAfterMs: number; eventsWaiting: number };
+  limits: PublishDeps['limits'] & { publishAfterMs: number; waiting: number };
 };
 
 /**
@@ -31,7 +31,7 @@ export class EventPublisher {
   committed(written: WrittenEvents): void {
     if (this.#stop.signal.aborted) return;
     const events = written.events?.length ?? 0;
-    if (this.#events + events > this.deps.limits.eventsWaiting) this.#forget({ ...written, events: null });
+    if (this.#events + events > this.deps.limits.waiting) this.#forget({ ...written, events: null });
     else this.#waiting.push(written);
     this.#events += events;
     this.#last = written.span.last;

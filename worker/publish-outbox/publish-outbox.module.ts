@@ -22,7 +22,7 @@ export type Events = {
 export function publishOutboxModule(core: Core): Events {
   const { config, log, metrics, tracing, life, clock, database, shards, queues } = core;
   const outbox = new Outbox(database);
-  const stream = new EventStream(shards.home.filler.scripts, LIMITS.eventStreamLength);
+  const stream = new EventStream(shards.home.filler.scripts, LIMITS.events.streamLength);
   const cursors = new OutboxCursors(database);
   const deps = {
     outbox,
@@ -30,7 +30,7 @@ export function publishOutboxModule(core: Core): Events {
     metrics,
     tracing,
     source: config.eventSource,
-    limits: LIMITS,
+    limits: { ...LIMITS.webhooks, ...LIMITS.events },
   };
   // Prometheus sees an increase only in a series that it has seen before.
   for (const outcome of ['given_up', 'gone']) metrics.webhookDeliveries.inc({ outcome }, 0);
@@ -54,9 +54,16 @@ export function publishOutboxModule(core: Core): Events {
       if (hasMore) await queues.add('deliver', { endpointId });
     },
     prune: async () => {
-      await pruneOutbox({ outbox, stream, kafka: config.kafka, metrics, log, limits: LIMITS });
+      await pruneOutbox({
+        outbox,
+        stream,
+        kafka: config.kafka,
+        metrics,
+        log,
+        limits: { ...LIMITS.events, ...LIMITS.retention },
+      });
       await deliveries.parking.forgetPruned();
-      await deliveries.attempts.prune(LIMITS.webhookAttemptsKept);
+      await deliveries.attempts.prune(LIMITS.webhooks.attemptsKept);
     },
   };
 }
@@ -66,9 +73,10 @@ function addKafka({ config, log, metrics, tracing, life, shards }: Core, outbox:
   const { kafka } = config;
   if (!kafka) return;
   const publisher = new KafkaPublisher({
-    ...{ outbox, cursors, metrics, tracing, log, config: kafka, source: config.eventSource, limits: LIMITS },
+    ...{ outbox, cursors, metrics, tracing, log, config: kafka, source: config.eventSource },
+    limits: { ...LIMITS.events, ...LIMITS.kafka },
     // Loaded on use, because most installations have no Kafka.
-    open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS, log),
+    open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS.kafka, log),
   });
   for (const { commits } of shards.all) commits.onCommit(() => publisher.notify());
   life.add('Kafka publisher', { start: () => publisher.start(), stop: () => publisher.stop() });

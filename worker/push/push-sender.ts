@@ -24,12 +24,12 @@ export type PushSenderDeps = {
   metrics: Metrics;
   log: Log;
   limits: {
-    pushBatch: number;
-    pushAtOnce: number;
-    pushRetry: { attempts: number; firstDelayMs: number };
-    pushLeaseMs: number;
-    pushRunMs: number;
-    pushClosedTtlMs: number;
+    batch: number;
+    atOnce: number;
+    retry: { attempts: number; firstDelayMs: number };
+    leaseMs: number;
+    runMs: number;
+    closedTtlMs: number;
   };
 };
 
@@ -47,12 +47,12 @@ const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
  */
 export async function notifyUsers(deps: PushSenderDeps): Promise<void> {
   const { subscriptions, limits } = deps;
-  const end = performance.now() + limits.pushRunMs;
-  while ((await subscriptions.markConcerned(limits.pushBatch, limits.pushClosedTtlMs)) && performance.now() < end);
+  const end = performance.now() + limits.runMs;
+  while ((await subscriptions.markConcerned(limits.batch, limits.closedTtlMs)) && performance.now() < end);
   for (;;) {
-    const due = await subscriptions.takeDue(limits.pushAtOnce, limits.pushLeaseMs);
+    const due = await subscriptions.takeDue(limits.atOnce, limits.leaseMs);
     await Promise.all(due.map((one) => deliver(deps, one)));
-    if (due.length < limits.pushAtOnce || performance.now() >= end) return;
+    if (due.length < limits.atOnce || performance.now() >= end) return;
   }
 }
 
@@ -62,7 +62,7 @@ async function deliver(deps: PushSenderDeps, due: DuePush): Promise<void> {
   metrics.pushMessages.inc({ outcome });
   // The endpoint is a capability, so the log has only its host.
   const about = { campaign: due.productId, reservation: due.reservation, service: hostOf(due.endpoint), reason };
-  if (outcome === 'failed') return subscriptions.postpone(due, limits.pushRetry.firstDelayMs * 2 ** (due.attempts - 1));
+  if (outcome === 'failed') return subscriptions.postpone(due, limits.retry.firstDelayMs * 2 ** (due.attempts - 1));
   if (outcome === 'rejected' || outcome === 'given_up') log.warn(about, 'a notification could not be sent');
   return subscriptions.remove(due);
 }
@@ -82,7 +82,7 @@ async function send(
   } catch (error) {
     return { outcome: 'rejected', reason: error instanceof Error ? error.message : String(error) };
   }
-  const passes = due.attempts < limits.pushRetry.attempts;
+  const passes = due.attempts < limits.retry.attempts;
   try {
     const status = await connection.post(due.endpoint, request.headers, request.body);
     if (status >= 200 && status < 300) return { outcome: 'sent', reason: null };

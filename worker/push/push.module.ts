@@ -12,12 +12,12 @@ export function pushModule({ config, log, metrics, life, clock, database }: Core
   const { push } = config;
   if (!push) return null;
   const languages = readPageLanguages(config.pageLanguages);
-  const limits = { webhookTimeoutMs: LIMITS.pushTimeoutMs, webhookAnswerBytes: LIMITS.webhookAnswerBytes };
-  const connection = new EndpointConnection(push.anyEndpoint, limits, publicLookup(), LIMITS.pushAtOnce);
+  const limits = { timeoutMs: LIMITS.push.timeoutMs, answerBytes: LIMITS.webhooks.answerBytes };
+  const connection = new EndpointConnection(push.anyEndpoint, limits, publicLookup(), LIMITS.push.atOnce);
   const deps = {
     subscriptions: new PushSubscriptions(database),
     seal: () => sealWith(push),
-    ...{ connection, languages, config: push, clock, metrics, log, limits: LIMITS },
+    ...{ connection, languages, config: push, clock, metrics, log, limits: LIMITS.push },
   };
   life.add('connections to push services', { stop: () => connection.close() });
   return () => notifyUsers(deps);

@@ -14,13 +14,13 @@ export function retentionOf(
     keep: config.retention,
     expired: new ExpiredData(database),
     claims,
-    stream: new EventStream(shards.home.scripts, LIMITS.eventStreamLength),
+    stream: new EventStream(shards.home.scripts, LIMITS.events.streamLength),
     lastEvent: () => claims.deps.rows.lastEvent(),
     isArchived: async (product: ProductId) => {
       const found = await Promise.all(sales.all(product).map(({ reader }) => reader.archived(product)));
       return found.every((one) => one !== null);
     },
     log,
-    limits: LIMITS,
+    limits: { ...LIMITS.retention, publishWaitMs: LIMITS.events.publishWaitMs },
   };
 }

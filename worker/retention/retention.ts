@@ -23,8 +23,8 @@ export type RetentionDeps = {
   limits: {
     pruneBatch: number;
     pruneBatches: number;
-    retentionUsers: number;
-    retentionRunMs: number;
+    users: number;
+    runMs: number;
     publishWaitMs: number;
   };
 };
@@ -43,7 +43,7 @@ export async function removeExpired(deps: RetentionDeps): Promise<void> {
   if (keep.webhookAttemptsDays > 0)
     await inBatches((limit) => expired.pruneWebhookAttempts(keep.webhookAttemptsDays, limit));
   if (keep.personalDataDays === 0) return;
-  const until = performance.now() + limits.retentionRunMs;
+  const until = performance.now() + limits.runMs;
   const replaced: ExpiredCampaign[] = [];
   for (const campaign of await expired.campaigns(keep.personalDataDays, CAMPAIGNS)) {
     if (performance.now() > until) break;
@@ -90,7 +90,7 @@ async function removeUsers(deps: RetentionDeps, campaign: ExpiredCampaign, until
   const { expired, claims, limits, log } = deps;
   const run: ErasureRun = { proceed: () => {}, changed: async () => {} };
   for (let at = campaign; performance.now() < until; ) {
-    const { users, upTo } = await expired.users(at, limits.retentionUsers);
+    const { users, upTo } = await expired.users(at, limits.users);
     for (const user of users) {
       try {
         const pseudonym = newPseudonym();

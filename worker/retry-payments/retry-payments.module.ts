@@ -26,7 +26,7 @@ export function retryPayments(core: Core): () => Promise<void> {
       sales,
       directory: new CampaignDirectory(sales, () => shards.all.map(({ gate }) => gate.generation).join()),
       orders: new ReservationOrders(database),
-      orderMemoryMs: LIMITS.orderMemoryMs,
+      orderMemoryMs: LIMITS.claims.orderMemoryMs,
       nowMs: () => core.clock.nowMs(),
       // Each run waits once, before it begins.
       untilPersisted: async () => {},
@@ -56,8 +56,8 @@ export function retryPayments(core: Core): () => Promise<void> {
   // A run that was too long is continued by the next one.
   let after: UnknownPayment | null = null;
   return async () => {
-    const { unknownPaymentsDays: days, unknownPaymentsBatch: limit, unknownPaymentsRunMs } = LIMITS;
-    const until = performance.now() + unknownPaymentsRunMs;
+    const { unknownDays: days, unknownBatch: limit, unknownRunMs } = LIMITS.payments;
+    const until = performance.now() + unknownRunMs;
     let isWhole: boolean | null = null;
     do {
       const page: UnknownPayment[] = await table.unknown(days, limit, after);

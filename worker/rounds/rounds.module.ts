@@ -20,10 +20,10 @@ export function roundsModule({ shards, sales, database, metrics, life, log }: Co
       const all = Array.from({ length: shards.map.bucketsOf(product) }, (_, bucket) => shards.of(product, bucket));
       return takeTurn(product, all, turns);
     },
-    transfers: new Transfers(sales, new CampaignBuckets(database), LIMITS),
+    transfers: new Transfers(sales, new CampaignBuckets(database), LIMITS.buckets),
     metrics,
     log,
-    limits: LIMITS,
+    limits: { ...LIMITS.buckets, ...LIMITS.line },
   });
   life.add('rounds of divided campaigns', { start: () => rounds.start(), quiet: () => rounds.stop() });
 }

@@ -24,7 +24,7 @@ export type RoundsDeps = {
   transfers: Pick<Transfers, 'move' | 'arrive'>;
   metrics: Metrics;
   log: Log;
-  limits: { roundEveryMs: number; bucketAwayMs: number; promoteBatch: number; lineSettleMs: number };
+  limits: { roundEveryMs: number; awayMs: number; promoteBatch: number; lineSettleMs: number };
 };
 
 type Campaign = {
@@ -170,7 +170,7 @@ export class Rounds {
   /** For as long as a failover takes, no user is served past one who waits in a bucket that is away. */
   #requireKnown({ product, away }: Campaign): void {
     for (const [bucket, since] of away)
-      if (performance.now() - since < this.deps.limits.bucketAwayMs)
+      if (performance.now() - since < this.deps.limits.awayMs)
         throw new EngineUnavailable('redis', `bucket ${bucket} of ${product} cannot be reached`);
   }
 

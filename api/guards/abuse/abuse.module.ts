@@ -41,7 +41,7 @@ export function abuseModule(
     bans,
     blocklist: new BlocklistGuard(bans, rejects, () => clock.nowMs()),
     riskGate: createRiskGate(core, { ...guards, bans }),
-    failures: new FailedAttemptLimiter(shards, bans, log, LIMITS),
+    failures: new FailedAttemptLimiter(shards, bans, log, LIMITS.abuse),
     rejects,
   };
 }
@@ -50,13 +50,13 @@ function createBans({ log, metrics, life, clock, shards, database }: Core): Bans
   const { commands, subscriber } = shards.home;
   const nowMs = () => clock.nowMs();
   const bans = new Bans({
-    store: new BanStore(commands, subscriber, LIMITS.deviceBanMs, nowMs),
+    store: new BanStore(commands, subscriber, LIMITS.abuse.deviceBanMs, nowMs),
     table: new BansTable(database),
     nowMs,
     log,
     onRefused: (kind) => metrics.blocked.inc({ kind }),
     onDropped: (reason) => metrics.ruleBansDropped.inc({ reason }),
-    limits: LIMITS,
+    limits: LIMITS.bans,
   });
   life.add('bans', bans);
   metrics.observe('bans', 'Bans and allowances that a process holds', () => bans.size, 'max');
@@ -72,12 +72,12 @@ function createRiskGate(
   if (!attestationKey) throw new Error('at least one attestation key is needed');
   const nowMs = () => clock.nowMs();
   const risk = new Risk({
-    counts: new AccountCounts(shards, attestationKey.key, LIMITS),
+    counts: new AccountCounts(shards, attestationKey.key, LIMITS.abuse),
     bans,
     nowMs,
     log,
     onVerdict: (rule, verdict, mode) => metrics.riskVerdicts.inc({ rule, verdict, mode }),
-    limits: LIMITS,
+    limits: LIMITS.abuse,
   });
   const addressLimits: RiskGateDeps['addressLimits'] = {
     checkout: {
@@ -113,6 +113,6 @@ function createRiskGate(
     addressLimits,
     strictAddresses,
     checkoutsPerUser: limits.perUser('checkout', STRICT_LIMITS.checkoutPerMinutePerUser),
-    limits: LIMITS,
+    limits: LIMITS.abuse,
   });
 }

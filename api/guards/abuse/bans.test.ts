@@ -36,7 +36,7 @@ test('Bans removes a ban that is lifted while Postgres is asked, also when Postg
         beginAsking();
       }),
   };
-  const limits = { bansKept: 10, pausesKept: 10, bansSyncEveryMs: 3_600_000, ruleBansPerSecond: 1 };
+  const limits = { kept: 10, pausesKept: 10, syncEveryMs: 3_600_000, ruleBansPerSecond: 1 };
   const log = { warn: () => {} };
   const bans = new Bans({ store, table, log, limits, nowMs: () => 0, onRefused: () => {} } as unknown as BansDeps);
   bans.start();

@@ -11,10 +11,10 @@ import { BanCache } from './ban-cache.js';
 import { RuleBanWriter } from './rule-ban-writer.js';
 
 export type BanLimits = {
-  bansKept: number;
+  kept: number;
   pausesKept: number;
-  bansSyncEveryMs: number;
-  bansChangesMs: number;
+  syncEveryMs: number;
+  changesMs: number;
   ruleBansPerSecond: number;
   ruleBansWaiting: number;
   ruleBansBatch: number;
@@ -38,7 +38,7 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
 
 /**
  * The bans in force, cached in this process: a check costs a few look-ups and no round trip. Changes arrive by pub/sub.
- * All bans are read at the start and after each reconnection, recent changes (`bansChangesMs`) every few seconds.
+ * All bans are read at the start and after each reconnection, recent changes (`changesMs`) every few seconds.
  */
 export class Bans {
   readonly #known: BanCache;
@@ -54,7 +54,7 @@ export class Bans {
 
   constructor(readonly deps: BansDeps) {
     const { limits, table, log } = deps;
-    this.#known = new BanCache(limits.bansKept, deps.nowMs);
+    this.#known = new BanCache(limits.kept, deps.nowMs);
     this.#announced = new LocalQuota(limits.ruleBansPerSecond, 1_000, 1);
     this.#writer = new RuleBanWriter({
       table,
@@ -75,7 +75,7 @@ export class Bans {
       .listen((notification) => this.#apply(notification), sync)
       .catch((error: unknown) => this.deps.log.warn({ err: error }, 'subscription to bans failed'));
     sync();
-    this.#end = runEvery(this.deps.limits.bansSyncEveryMs, () => {
+    this.#end = runEvery(this.deps.limits.syncEveryMs, () => {
       this.#catchUp().catch((error: unknown) =>
         this.deps.log.warn({ reason: String(error) }, 'changed bans could not be read'),
       );
@@ -191,7 +191,7 @@ export class Bans {
     let stored: Ban[];
     this.#lastRead = 'failed';
     try {
-      stored = await table.inForce(limits.bansKept);
+      stored = await table.inForce(limits.kept);
     } catch (error) {
       for (const ban of inRedis) if (this.#known.isInForce(ban)) this.#known.put(ban);
       // Redis was read before them, so a ban that was lifted meanwhile is among those that it had.
@@ -221,7 +221,7 @@ export class Bans {
     for (const id of expired) this.#known.end(id);
     await store.forget(expired).catch(() => {});
     await this.#writer.flush();
-    for (const ban of await table.changedWithin(limits.bansChangesMs)) {
+    for (const ban of await table.changedWithin(limits.changesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);
       else if (this.#known.isInForce(ban) && !this.#known.has(ban.id)) this.#put(ban);
     }

@@ -37,9 +37,9 @@ export function attestationModule(
     nowMs,
     perSecond: (product, network) => attempts.perSecond(product, network),
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
-    limits: LIMITS,
+    limits: LIMITS.attestation,
   });
-  const keys = new AttestedKeys(shards, LIMITS.attestedKeyMs);
+  const keys = new AttestedKeys(shards, LIMITS.attestation.attestedKeyMs);
   return {
     tokens: new Attestation(config.attestationKeys),
     devices: new DerivedDevices(config.attestationKeys),
@@ -51,10 +51,10 @@ export function attestationModule(
         onOutcome: (outcome) => metrics.challenges.inc({ outcome: `human_${outcome}` }),
       }),
     platform: new PlatformAttestation({
-      nonces: new PlatformNonces(config.attestationKeys, nowMs, LIMITS.challengeLifeMs),
+      nonces: new PlatformNonces(config.attestationKeys, nowMs, LIMITS.attestation.challengeLifeMs),
       challenges,
       appAttest: appAttest && new AppAttest(appAttest, keys),
-      playIntegrity: playIntegrity && new PlayIntegrity(playIntegrity, nowMs, LIMITS.challengeLifeMs),
+      playIntegrity: playIntegrity && new PlayIntegrity(playIntegrity, nowMs, LIMITS.attestation.challengeLifeMs),
       onOutcome: (outcome) => metrics.challenges.inc({ outcome: `platform_${outcome}` }),
     }),
   };

@@ -24,20 +24,20 @@ export type Auth = {
 
 export function authModule({ config, clock, metrics, database, life, log }: Core): Auth {
   const nowMs = () => clock.nowMs();
-  const storedKeys = new KeyCache({ table: new ApiKeysTable(database), nowMs, log, limits: LIMITS });
+  const storedKeys = new KeyCache({ table: new ApiKeysTable(database), nowMs, log, limits: LIMITS.auth });
   // A process that reads serves no call that needs a key.
   if (config.apiRole !== 'read') life.add('API keys', storedKeys);
-  const { operatorSessionMs, operatorIdleMs } = LIMITS;
+  const { operatorSessionMs, operatorIdleMs } = LIMITS.auth;
   const { adminKeys, ticketKeys } = config;
   const table = new OperatorSessionsTable(database, operatorIdleMs);
-  const named = config.oidc && new NamedSessions({ table, ticketKeys, nowMs, limits: LIMITS });
+  const named = config.oidc && new NamedSessions({ table, ticketKeys, nowMs, limits: LIMITS.auth });
   const sessions = new OperatorSessions(adminKeys, ticketKeys, operatorSessionMs, nowMs, storedKeys, named);
   return {
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(
       config.adminKeys,
       config.serviceKeys,
-      new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept),
+      new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.abuse.callersKept),
       (policy) => metrics.limited.inc({ policy }),
       sessions,
       storedKeys,

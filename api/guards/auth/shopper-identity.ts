@@ -168,7 +168,7 @@ function handOverVerifier(
   { keys }: Extract<IdentityConfig, { mode: 'signed' }>,
   clock: Pick<RedisClock, 'nowMs'>,
 ): Verify {
-  const handOvers = new HandOvers(keys, clock, LIMITS.handOverLifeMs);
+  const handOvers = new HandOvers(keys, clock, LIMITS.auth.handOverLifeMs);
   return async (req) => {
     const text = req.headers['x-shopper'];
     return typeof text === 'string' ? handOvers.verify(text) : null;

@@ -109,19 +109,19 @@ const LOG_EVERY_MS = 60_000;
  * are closed.
  */
 export function shareConnections(server: Server, { log, metrics }: { log: Log; metrics: Metrics }): void {
-  const capacity = connectionsWithin(LIMITS.connections, LIMITS.descriptorsReserved);
-  if (capacity < LIMITS.connections)
+  const capacity = connectionsWithin(LIMITS.http.connections, LIMITS.http.descriptorsReserved);
+  if (capacity < LIMITS.http.connections)
     log.warn(
-      { connections: capacity, wanted: LIMITS.connections },
+      { connections: capacity, wanted: LIMITS.http.connections },
       'the limit of descriptors allows fewer connections',
     );
   // Beyond it Node refuses connections before anyone can make room for them.
-  server.maxConnections = capacity + LIMITS.connectionsClosed;
+  server.maxConnections = capacity + LIMITS.http.connectionsClosed;
   let loggedAt = Number.NEGATIVE_INFINITY;
   new ConnectionRoom(server, {
     capacity,
-    batch: LIMITS.connectionsClosed,
-    keepAlive: { ms: LIMITS.keepAliveTimeoutMs, fullMs: LIMITS.keepAliveCrowdedMs },
+    batch: LIMITS.http.connectionsClosed,
+    keepAlive: { ms: LIMITS.http.keepAliveTimeoutMs, fullMs: LIMITS.http.keepAliveCrowdedMs },
     networkOf: wideNetworkOf,
     idleSince,
     onFull: (closed, network) => {

@@ -34,7 +34,7 @@ export function limitsModule({ config, log, metrics, life, shards, reads, genera
   // Tokens are signed without Redis.
   const insuredQuota = (name: string, limit: number) => new Quota(shards, name, limit, 60, onLimited, name, true);
 
-  const loadShedder = new LoadShedder(LIMITS);
+  const loadShedder = new LoadShedder(LIMITS.http);
   life.add('load shedding', loadShedder);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => loadShedder.inFlight);
   metrics.observe(
@@ -46,7 +46,7 @@ export function limitsModule({ config, log, metrics, life, shards, reads, genera
 
   const degradation = new Degradation({
     atPercent: config.degradeAtPercent,
-    share: () => Math.max(loadShedder.share, (slownessOf(shards.all) - loadShedder.lagMs) / LIMITS.redisCommandMs),
+    share: () => Math.max(loadShedder.share, (slownessOf(shards.all) - loadShedder.lagMs) / LIMITS.redis.commandMs),
     onChange: (off) =>
       log.warn({ off }, off.length > 0 ? 'this process is overloaded and does less' : 'this process does all again'),
   });
@@ -61,7 +61,7 @@ export function limitsModule({ config, log, metrics, life, shards, reads, genera
   const { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress } = config;
   const defaults = { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress };
   const source = new CampaignPolicies(reads);
-  const policies = new PolicyCache(source, LIMITS.policiesEveryMs, log, defaults, generation);
+  const policies = new PolicyCache(source, LIMITS.abuse.policiesEveryMs, log, defaults, generation);
   life.add('policies of campaigns', policies);
   return {
     loadShedder,
@@ -79,7 +79,7 @@ export function limitsModule({ config, log, metrics, life, shards, reads, genera
       ),
     perAddress: (name, perMinute) =>
       new CampaignLimit(
-        (limit, counter) => quota(name, limit * LIMITS.addressCountedTimes, 60, counter),
+        (limit, counter) => quota(name, limit * LIMITS.abuse.addressCountedTimes, 60, counter),
         name,
         perMinute,
       ),

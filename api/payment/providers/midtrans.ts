@@ -43,7 +43,7 @@ const KINDS: Readonly<Record<string, PaymentEvent['kind']>> = {
 export function midtransProvider(serverKey: string): PaymentProvider {
   return {
     name: ACTORS.midtrans,
-    bodyBytes: LIMITS.midtransBodyBytes,
+    bodyBytes: LIMITS.payments.midtransBodyBytes,
     read(body) {
       const parsed = notification.safeParse(parse(body));
       // Without the signed fields it cannot be genuine.

@@ -51,7 +51,7 @@ export function signedWebhookProvider(secrets: readonly string[], nowMs: () => n
   const keys = secrets.map((secret) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64'));
   return {
     name: ACTORS.events,
-    bodyBytes: LIMITS.paymentBodyBytes,
+    bodyBytes: LIMITS.payments.bodyBytes,
     read(raw, headers) {
       const id = headerOf(headers, 'webhook-id');
       if (!isRecent(headers, nowMs()) || !isGenuine(raw, id, headers, keys))

@@ -34,7 +34,7 @@ const genuine = z.object({ id, type: z.string(), data: z.object({ object: z.obje
 export function stripeProvider(secrets: readonly string[], nowMs: () => number): PaymentProvider {
   return {
     name: ACTORS.stripe,
-    bodyBytes: LIMITS.paymentBodyBytes,
+    bodyBytes: LIMITS.payments.bodyBytes,
     async read(body, headers) {
       const signature = headerOf(headers, 'stripe-signature');
       if (signature === '') throw new InvalidSignature('The header Stripe-Signature is missing.');

@@ -9,7 +9,7 @@ import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
 const archive = new CampaignArchive(sale.store.scripts);
-const NO_PAUSE = { archiveEntries: 500, archiveGraceMs: 0, archiveRestMs: 0 };
+const NO_PAUSE = { entries: 500, graceMs: 0, restMs: 0 };
 
 type Options = { committed?: string; counted?: CountedRows | null; limits?: Partial<typeof NO_PAUSE> };
 /** As if Postgres had all current entries of the journal, unless a test overrides it. */
@@ -57,7 +57,7 @@ test('archive keeps the bits of used codes, since they are needed by late paymen
 test('archive waits anew in a Redis that was refilled: what Postgres has may be set back', async () => {
   const campaign = await sale.openCampaign({ status: 'closed' });
   const nothing: CountedRows = { redeemed: 0, burned: 0, reservations: 0 };
-  const grace = { archiveGraceMs: 30_000 };
+  const grace = { graceMs: 30_000 };
   expect(await tryArchive(campaign, { counted: nothing, limits: grace })).toEqual({ kind: 'early' });
   expect(await tryArchive(campaign, { counted: nothing })).toMatchObject({ kind: 'archived' });
 });
@@ -87,13 +87,13 @@ test('archive refuses while Postgres lacks an entry of it, but not for those of 
   const settled = await sale.journal.lastId();
   const other = await sale.openCampaign();
   for (const user of ['bob', 'cid', 'dan']) await other.take(user);
-  expect(await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { archiveEntries: 2 } })).toEqual({
+  expect(await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { entries: 2 } })).toEqual({
     kind: 'busy',
   });
   expect((await campaign.inRedis()).people.size).toBe(1);
-  expect(
-    await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { archiveEntries: 3 } }),
-  ).toMatchObject({ kind: 'archived' });
+  expect(await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { entries: 3 } })).toMatchObject({
+    kind: 'archived',
+  });
 });
 
 test('archive refuses while Postgres has another number of units or reservations', async () => {
@@ -111,12 +111,12 @@ test('archive refuses while Postgres has another number of units or reservations
 
 test('archive leaves a campaign alone for a while after it was closed, and after a recall', async () => {
   const campaign = await closedCampaign();
-  const grace = { archiveGraceMs: 30_000 };
+  const grace = { graceMs: 30_000 };
   expect(await tryArchive(campaign, { counted: ONE_PAID, limits: grace })).toEqual({ kind: 'early' });
   await campaign.set({ closed_at: (await sale.nowMs()) - 30_000 });
   expect(await tryArchive(campaign, { counted: ONE_PAID, limits: grace })).toMatchObject({ kind: 'archived' });
   await recallAnn(campaign, await passOf(campaign));
-  const rest = { archiveRestMs: 60_000 };
+  const rest = { restMs: 60_000 };
   expect(await tryArchive(campaign, { limits: rest })).toEqual({ kind: 'early' });
   await campaign.set({ recalled_at: (await sale.nowMs()) - 60_000 });
   expect(await tryArchive(campaign, { limits: rest })).toMatchObject({ kind: 'archived' });

@@ -88,7 +88,7 @@ test('erase_user begins a pass of an archived campaign, so that an earlier recal
   await campaign.confirm(await campaign.take('ann'));
   await campaign.setStatus('close');
   const archive = new CampaignArchive(sale.store.scripts);
-  const limits = { archiveEntries: 500, archiveGraceMs: 0, archiveRestMs: 0 };
+  const limits = { entries: 500, graceMs: 0, restMs: 0 };
   const counted = { redeemed: 1, burned: 0, reservations: 1 };
   await archive.archive(campaign.product, await sale.journal.lastId(), counted, limits);
   const pass = String((await campaign.store.reader.archived(campaign.product))?.pass);

@@ -13,7 +13,7 @@ import type { Log } from '../../../shared/observability/log.js';
 import { KafkaProblem, kafkaErrorId, kafkaErrorReason } from './kafka-errors.js';
 import { type KafkaMessage, topicNames } from './kafka-message.js';
 
-export type KafkaLimits = { kafkaConnectMs: number; kafkaRequestMs: number };
+export type KafkaLimits = { connectMs: number; requestMs: number };
 
 /** A connected producer. */
 export type KafkaSender = {
@@ -49,15 +49,15 @@ export async function openKafka(config: KafkaConfig, limits: KafkaLimits, log: L
 
 async function connectionOptions(
   { brokers, clientId, tls, sasl }: KafkaConfig,
-  { kafkaConnectMs, kafkaRequestMs }: KafkaLimits,
+  { connectMs, requestMs }: KafkaLimits,
 ): Promise<AdminOptions> {
   return {
     clientId,
     bootstrapBrokers: brokers.map(({ host, port }) => ({ host, port })),
-    connectTimeout: kafkaConnectMs,
+    connectTimeout: connectMs,
     // The first is the client's patience, the second that of the broker with its replicas.
-    requestTimeout: kafkaRequestMs,
-    timeout: kafkaRequestMs,
+    requestTimeout: requestMs,
+    timeout: requestMs,
     retries: false,
     autocreateTopics: false,
     ...(tls ? { tls: await readTls(tls), tlsServerName: brokers.every(({ host }) => isIP(host) === 0) } : {}),

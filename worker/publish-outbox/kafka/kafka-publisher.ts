@@ -30,11 +30,11 @@ export type KafkaPublisherDeps = {
   source: string;
   config: Pick<KafkaConfig, 'topics' | 'format'>;
   limits: {
-    kafkaBatch: number;
-    kafkaLeaseMs: number;
-    kafkaRetry: { firstDelayMs: number; maxDelayMs: number };
-    kafkaSendMs: number;
-    kafkaStopMs: number;
+    batch: number;
+    leaseMs: number;
+    retry: { firstDelayMs: number; maxDelayMs: number };
+    sendMs: number;
+    stopMs: number;
     publishAfterMs: number;
     publishEveryMs: number;
   };
@@ -65,7 +65,7 @@ export class KafkaPublisher {
   #failures = 0;
 
   constructor(readonly deps: KafkaPublisherDeps) {
-    this.#batchSize = deps.limits.kafkaBatch;
+    this.#batchSize = deps.limits.batch;
   }
 
   start(): void {
@@ -82,7 +82,7 @@ export class KafkaPublisher {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#pausing?.end();
-    await Promise.race([this.#running, sleep(this.deps.limits.kafkaStopMs, undefined, { ref: false })]);
+    await Promise.race([this.#running, sleep(this.deps.limits.stopMs, undefined, { ref: false })]);
     this.#closeSender();
     await this.deps.cursors.release(DESTINATION, this.#lease).catch(() => {
       // Postgres is away. The lease ends by itself.
@@ -123,8 +123,8 @@ export class KafkaPublisher {
   async #hold(): Promise<OutboxCursor | null> {
     const { cursors, limits, log } = this.deps;
     const now = performance.now();
-    if (this.#cursor && now - this.#leasedAtMs < limits.kafkaLeaseMs / 3) return this.#cursor;
-    const cursor = await cursors.lease(DESTINATION, this.#lease, limits.kafkaLeaseMs);
+    if (this.#cursor && now - this.#leasedAtMs < limits.leaseMs / 3) return this.#cursor;
+    const cursor = await cursors.lease(DESTINATION, this.#lease, limits.leaseMs);
     if (!cursor && this.#cursor) log.warn({}, 'another worker sends the events to Kafka now');
     this.#leased(cursor, now);
     return cursor;
@@ -150,11 +150,11 @@ export class KafkaPublisher {
   /** Connects even if there is nothing to send, so that a wrong setting is noticed at the start. */
   async #send(events: readonly OutboxEvent[]): Promise<void> {
     const { source, config, limits, tracing, open } = this.deps;
-    this.#sender ??= await inTime(open(), limits.kafkaSendMs, (late) => late.close());
+    this.#sender ??= await inTime(open(), limits.sendMs, (late) => late.close());
     if (events.length === 0) return;
     const messages = events.map((event) => kafkaMessage(event, source, config));
     const startMs = tracing ? performance.now() : 0;
-    await inTime(this.#sender.send(messages), limits.kafkaSendMs);
+    await inTime(this.#sender.send(messages), limits.sendMs);
     if (tracing) traceSent(tracing, events, { destination: config.topics.prefix, system: 'kafka', source, startMs });
   }
 
@@ -169,7 +169,7 @@ export class KafkaPublisher {
       this.#batch = null;
       return { kind: 'idle' };
     }
-    const moved = await cursors.advance(DESTINATION, this.#lease, limits.kafkaLeaseMs, { after, seq: last.seq });
+    const moved = await cursors.advance(DESTINATION, this.#lease, limits.leaseMs, { after, seq: last.seq });
     this.#batch = null;
     metrics.kafkaEvents.inc(events.length);
     this.#leased(moved, now);
@@ -188,7 +188,7 @@ export class KafkaPublisher {
       this.#batch = { ...batch, events: batch.events.slice(0, this.#batchSize) };
     }
     const now = performance.now();
-    this.#leased(await cursors.fail(DESTINATION, this.#lease, limits.kafkaLeaseMs, reason), now);
+    this.#leased(await cursors.fail(DESTINATION, this.#lease, limits.leaseMs, reason), now);
     const attempts = this.#cursor?.attempts ?? 1;
     if (attempts % LOGGED_FAILURES === 1) {
       const level = error instanceof KafkaProblem ? 'error' : 'warn';
@@ -198,10 +198,10 @@ export class KafkaPublisher {
   }
 
   async #pauseAfter(round: Round): Promise<void> {
-    const { kafkaLeaseMs, kafkaRetry, publishEveryMs, publishAfterMs } = this.deps.limits;
-    if (round.kind === 'elsewhere') await this.#pause(kafkaLeaseMs / 5);
+    const { leaseMs, retry, publishEveryMs, publishAfterMs } = this.deps.limits;
+    if (round.kind === 'elsewhere') await this.#pause(leaseMs / 5);
     if (round.kind === 'failed')
-      await this.#pause(Math.min(kafkaRetry.maxDelayMs, kafkaRetry.firstDelayMs * 2 ** (round.attempts - 1)));
+      await this.#pause(Math.min(retry.maxDelayMs, retry.firstDelayMs * 2 ** (round.attempts - 1)));
     if (round.kind === 'idle') {
       if (!this.#isNotified) await this.#pause(publishEveryMs, true);
       // Events of several commits go together.
