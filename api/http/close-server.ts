@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as sleep, setImmediate as turnOfPolling } from 'node:timers/promises';
 
 /** Closes the port when no connection arrives for `QUIET_MS`, and at the latest after `QUIET_LIMIT_MS`. */
 const QUIET_MS = 30;
@@ -30,6 +31,8 @@ async function untilQuiet(arrivals: () => number): Promise<void> {
   const deadline = performance.now() + QUIET_LIMIT_MS;
   for (let before = -1; arrivals() !== before && performance.now() < deadline; ) {
     before = arrivals();
-    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    await sleep(QUIET_MS);
+    // A busy process has not looked for connections in that time, and runs timers before it does.
+    await turnOfPolling();
   }
 }
