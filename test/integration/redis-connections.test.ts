@@ -151,8 +151,8 @@ describe('RedisConnections', () => {
       connections.leaveServer(`time ${i}`);
       await sleep(17);
     }
-    await Promise.all(all.map(readyOn));
-    expect(await Promise.all(all.map((redis) => redis.ping()))).toEqual(['PONG', 'PONG', 'PONG']);
+    // The last call may end a connection that was ready.
+    for (const redis of all) await until('it answers', async () => (await redis.ping().catch(() => null)) === 'PONG');
   });
 
   it('connects a subscription again that no longer answers', async () => {
