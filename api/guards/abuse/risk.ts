@@ -12,6 +12,7 @@ import { LocalQuota } from '../limits/local-quota.js';
 import type { AccountCounts } from './account-counts.js';
 import { type Bans, blocked } from './bans.js';
 import { DistinctAccounts } from './distinct-accounts.js';
+import { isVerified, type Person } from './requirements.js';
 import { DEVICE_FARM_ACCOUNTS, type Finding, judge, type RuleName, type Signals } from './risk-rules.js';
 
 /** The user, device and network of an attempt. */
@@ -26,8 +27,8 @@ export type RiskSubject = {
   token: GenuineToken | null;
   /** Creation time of the account as sent, not validated. */
   accountCreatedAt: unknown;
-  /** Whether the request proves its user, and to what level the shop has verified the person. */
-  identity: { proven: boolean; level: number };
+  /** Whether the request proves its user, and what the shop has signed of the person. */
+  identity: { proven: boolean } & Person;
 };
 
 /**
@@ -141,7 +142,7 @@ export class Risk {
       countsNetwork ? counts.inNetwork(network, user) : null,
     ]);
     // A person whom the shop has verified may be new.
-    const accountAgeHours = identity.level > 0 ? null : this.#ageHours(accountCreatedAt);
+    const accountAgeHours = isVerified(identity) ? null : this.#ageHours(accountCreatedAt);
     return judge(
       { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
       policy.limits,

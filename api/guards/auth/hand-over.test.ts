@@ -19,13 +19,13 @@ const ann = { user_id: 'ann', expires_at: NOW_S + 60 };
 
 describe('HandOvers', () => {
   it('reads user, campaign and attributes of what any of its keys has signed', () => {
-    expect(handOvers.verify(sign(ann))).toEqual({ user: 'ann', product: null, attributes: {}, level: 0 });
+    expect(handOvers.verify(sign(ann))).toEqual({ user: 'ann', product: null, attributes: {} });
     const whole = { ...ann, product_id: 'sale', attributes: { tier: 'gold' }, identity_level: 2 };
     expect(handOvers.verify(sign(whole, keys[1]))).toEqual({
       user: 'ann',
       product: 'sale',
       attributes: { tier: 'gold' },
-      level: 2,
+      identity_level: 2,
     });
   });
 

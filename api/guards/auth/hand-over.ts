@@ -3,14 +3,11 @@ import { z } from 'zod';
 import type { SigningKey } from '../../../shared/config/environment-values.js';
 import type { Attributes } from '../../../shared/domain/audience.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
-import { MAX_IDENTITY_LEVEL } from '../../../shared/domain/campaign-policy.js';
 import { EXTERNAL_ID_PATTERN } from '../../../shared/domain/ids.js';
+import { PERSON_CLAIMS, type Person } from '../abuse/requirements.js';
 
-/**
- * Content of a hand-over: the user, the campaign (null = every campaign), the user's attributes, and to what level the
- * shop has verified the person.
- */
-export type HandOver = { user: string; product: string | null; attributes: Attributes; level: number };
+/** Content of a valid hand-over or JWT. `product` null = every campaign. */
+export type Proof = { user: string; product: string | null; attributes: Attributes } & Person;
 
 /**
  * Version and purpose. The signature covers it, so that no other text signed with the same key is a valid hand-over.
@@ -22,7 +19,7 @@ const payloadSchema = z.strictObject({
   expires_at: z.int().min(0),
   product_id: externalId.optional(),
   attributes: z.record(z.string(), z.unknown()).optional(),
-  identity_level: z.int().min(0).max(MAX_IDENTITY_LEVEL).default(0),
+  ...PERSON_CLAIMS,
 });
 
 /**
@@ -43,7 +40,7 @@ export class HandOvers {
   }
 
   /** Returns the content; null = forged, malformed, expired, or valid for too long. */
-  verify(text: string): HandOver | null {
+  verify(text: string): Proof | null {
     const [prefix, keyId, payload, mac, ...rest] = text.split('.');
     const key = this.#byId.get(keyId ?? '');
     if (prefix !== PREFIX || !key || payload === undefined || mac === undefined || rest.length > 0) return null;
@@ -52,10 +49,10 @@ export class HandOvers {
     if (given?.length !== expected.length || !timingSafeEqual(given, expected)) return null;
     const parsed = payloadSchema.safeParse(parseJson(decodeBase64url(payload)));
     if (!parsed.success) return null;
-    const { user_id, expires_at, product_id, attributes, identity_level: level } = parsed.data;
+    const { user_id, expires_at, product_id, attributes, ...person } = parsed.data;
     const leftMs = expires_at * 1000 - this.clock.nowMs();
     if (leftMs <= 0 || leftMs > this.maxLifeMs) return null;
-    return { user: user_id, product: product_id ?? null, attributes: attributes ?? {}, level };
+    return { user: user_id, product: product_id ?? null, attributes: attributes ?? {}, ...person };
   }
 }
 

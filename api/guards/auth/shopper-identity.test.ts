@@ -32,7 +32,7 @@ describe('ShopperIdentity', () => {
   test('gateway: proves no identity, and keeps the attributes of the body', async () => {
     const identity = new ShopperIdentity({ mode: 'gateway' }, clock);
     expect(await identity.identify(asking(), 'ann')).toEqual({
-      ...{ proven: false, attributes: null, level: 0, product: null },
+      ...{ proven: false, attributes: null, product: null },
     });
   });
 
@@ -79,6 +79,15 @@ describe('ShopperIdentity', () => {
     const none = new ShopperIdentity(bySecret, clock);
     expect((await none.identify(asking(jwt), 'ann')).attributes).toEqual({});
   });
+
+  test.each([[0, 0], [9, 9], ...[10, -1, 1.5, '2', null, undefined].map((wrong) => [wrong, undefined])])(
+    'jwt: takes the level %p of a person as %p',
+    async (identity_level, level) => {
+      const identity = new ShopperIdentity(bySecret, clock);
+      const jwt = await signed('ann', secret, '1h', { identity_level });
+      expect((await identity.identify(asking(jwt), 'ann')).identity_level).toBe(level);
+    },
+  );
 
   test('jwt: judges the life of a JWT by the clock of Redis', async () => {
     const hourMs = 3_600_000;

@@ -1,37 +1,32 @@
 import { subtle, type webcrypto } from 'node:crypto';
 import type { Request } from 'express';
 import { createRemoteJWKSet, errors, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from 'jose';
-import { z } from 'zod';
 import type { IdentityConfig } from '../../../shared/config/identity.js';
 import { LIMITS } from '../../../shared/config/limits.js';
 import type { Attributes } from '../../../shared/domain/audience.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
-import { MAX_IDENTITY_LEVEL } from '../../../shared/domain/campaign-policy.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../../shared/redis/redis-clock.js';
+import { type Person, personIn } from '../abuse/requirements.js';
 import { bearerOf } from './api-keys.js';
-import { HandOvers } from './hand-over.js';
+import { HandOvers, type Proof } from './hand-over.js';
 
-/** Identity of the user of a request. */
-export type Identity = {
+/** Identity of the user of a request, and what the shop has signed of the person. */
+export type Identity = Person & {
   /** Whether the request proves that it comes from this user. */
   proven: boolean;
   /**
    * The user's attributes from a signed source; null = no source is configured, and the attributes in the body apply.
    */
   attributes: Attributes | null;
-  /** To what level the shop has verified the person; 0 = not at all, or not said. */
-  level: number;
   /** The only campaign that the proof is for; null = every campaign. */
   product: string | null;
 };
 
-/** Content of a valid proof. */
-type Proof = { user: string; attributes: Attributes; level: number; product: string | null };
 /** @returns null if the proof is missing or not valid. @throws Problem 503 if it cannot be verified now */
 type Verify = (req: Request) => Promise<Proof | null>;
 
-const UNPROVEN: Identity = { proven: false, attributes: null, level: 0, product: null };
+const UNPROVEN: Identity = { proven: false, attributes: null, product: null };
 const JWKS_TIMEOUT_MS = 1_500;
 /**
  * The clock of the login service may be ahead by twice this time, because `nbf` is often the time of issue. `exp` gets
@@ -95,8 +90,9 @@ export class ShopperIdentity {
       const { scheme, missing } = this.#challenge;
       throw new Problem('unauthorized', missing, { headers: { 'WWW-Authenticate': `${scheme} realm="doorbuster"` } });
     }
-    if (proof.user !== user) throw new Problem('forbidden', 'The proof of identity belongs to another user.');
-    return { proven: true, attributes: proof.attributes, level: proof.level, product: proof.product };
+    const { user: prover, ...proven } = proof;
+    if (prover !== user) throw new Problem('forbidden', 'The proof of identity belongs to another user.');
+    return { proven: true, ...proven };
   }
 }
 
@@ -127,8 +123,7 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
       });
       if (typeof payload.sub !== 'string' || !ACCEPTED_TYPES.test(protectedHeader.typ ?? 'JWT')) return null;
       const named = attributes.filter((name) => Object.hasOwn(payload, name)).map((name) => [name, payload[name]]);
-      const level = z.int().min(0).max(MAX_IDENTITY_LEVEL).catch(0).parse(payload.identity_level);
-      return { user: payload.sub, attributes: Object.fromEntries(named), level, product: null };
+      return { user: payload.sub, attributes: Object.fromEntries(named), product: null, ...personIn(payload) };
     } catch (error) {
       if (blamesTheToken(error)) return null;
       throw new Problem('temporarily_unavailable', 'The login service does not respond.', { retryAfterSeconds: 1 });
