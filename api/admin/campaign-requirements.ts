@@ -1,4 +1,5 @@
 import { MAX_BUCKETS } from '../../shared/domain/buckets.js';
+import { LIMIT_FIELDS } from '../../shared/domain/campaign-policy.js';
 import { hasPlaceholder } from '../../shared/domain/checkout-url.js';
 import { type FieldError, Problem } from '../../shared/errors/catalogue.js';
 import { invalidFields } from '../http/validate.js';
@@ -30,8 +31,9 @@ export function requireSupported(body: Demands, supported: Supported): void {
 function* limitErrors({ limits }: Demands, { mayDemandPlatform, mayDemandIdentity }: Supported) {
   if (limits?.attestation_level === 2 && !mayDemandPlatform)
     yield requires('/limits/attestation_level', 'APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE');
-  if (limits?.identity_level && !mayDemandIdentity)
-    yield requires('/limits/identity_level', 'SHOPPER_IDENTITY=jwt or signed');
+  for (const [name, limit] of Object.entries(LIMIT_FIELDS))
+    if ('ofEvery' in limit && limit.ofEvery === 'person' && limits?.[name] && !mayDemandIdentity)
+      yield requires(`/limits/${name}`, 'SHOPPER_IDENTITY=jwt or signed');
 }
 
 function* urlErrors({ checkout_url: url }: Demands, { mayUseHttp, maySignLinks }: Supported): Iterable<FieldError> {

@@ -46,7 +46,7 @@ const CHANGES = [
   { heading: 'A reason to refuse a checkout', example: /\bcode_(needed|required)\b/, most: 4 },
   { heading: 'An event', example: /campaign\.restocked/, most: 2 },
   { heading: 'A rule on risk', example: /\bunusual_?hours\b/i, most: 4 },
-  { heading: 'A rule that every claim has to keep', example: /identityLevel|verification_required/, most: 6 },
+  { heading: 'A rule that every claim has to keep', example: /identity_?level|verification_required/i, most: 5 },
   {
     heading: 'A sweep',
     example: /fillSaleMinutes|minutesEveryMs|'minutes'|\bminutes: \{/,

@@ -3,6 +3,7 @@ import {
   type CampaignLimits,
   type CampaignPolicy,
   MAX_IDENTITY_LEVEL,
+  REQUIRED_FIELDS,
 } from '../../../shared/domain/campaign-policy.js';
 import { type ErrorCode, Problem } from '../../../shared/errors/catalogue.js';
 
@@ -27,8 +28,7 @@ export const REQUIREMENT_CODES = [
 ] as const satisfies readonly ErrorCode[];
 
 /** Whether a campaign requires something of every claim, with each value of `risk`. */
-export const requiresOfEvery = ({ attestationLevel, identityLevel }: CampaignLimits): boolean =>
-  Boolean(attestationLevel || identityLevel);
+export const requiresOfEvery = (limits: CampaignLimits): boolean => REQUIRED_FIELDS.some((field) => limits[field]);
 
 /**
  * Requires of a person what the campaign requires of everybody. A check of a code requires the same as its redemption.

@@ -1,9 +1,10 @@
 import {
-  ATTESTATION_LEVELS,
   type CampaignLimits,
   type CampaignPolicy,
   DEFAULT_ACCOUNTS_PER_ADDRESS,
   DEFAULT_ACCOUNTS_PER_DEVICE,
+  REQUIRED_FIELDS,
+  type RequiredField,
   RISK_MODES,
 } from '../../../shared/domain/campaign-policy.js';
 
@@ -12,10 +13,10 @@ export type PolicyDefaults = Required<
   Pick<CampaignLimits, 'validatePerMinutePerUser' | 'redeemPerMinutePerUser' | 'redeemPerMinutePerAddress'>
 >;
 
-/** Limits that codes have; a new one has to be combined here. */
+/** Limits that codes have, beside those with `ofEvery`; a new one has to be combined here. */
 type CombinedLimit = Exclude<
   keyof CampaignLimits,
-  'checkoutPerMinutePerUser' | 'checkoutPerMinutePerAddress' | 'surgeAttemptsPerMinute' | 'unusualHours'
+  RequiredField | 'checkoutPerMinutePerUser' | 'checkoutPerMinutePerAddress' | 'surgeAttemptsPerMinute' | 'unusualHours'
 >;
 
 const NONE: CampaignPolicy = {
@@ -47,6 +48,7 @@ export function strictestOf(policies: readonly CampaignPolicy[], defaults: Polic
     return value === Number.POSITIVE_INFINITY ? null : value;
   };
   const quota = (name: keyof PolicyDefaults) => least(limits.map((one) => one[name] ?? defaults[name]));
+  const highest = (name: RequiredField | 'accountMinAgeHours') => Math.max(0, ...limits.map((one) => one[name] ?? 0));
   const { unusualHours } = first.limits;
   return {
     ...NONE,
@@ -56,16 +58,14 @@ export function strictestOf(policies: readonly CampaignPolicy[], defaults: Polic
       validatePerMinutePerUser: quota('validatePerMinutePerUser'),
       redeemPerMinutePerUser: quota('redeemPerMinutePerUser'),
       redeemPerMinutePerAddress: quota('redeemPerMinutePerAddress'),
-      attestationLevel:
-        ATTESTATION_LEVELS.findLast((one) => limits.some((l) => (l.attestationLevel ?? 0) === one)) ?? 0,
-      identityLevel: Math.max(0, ...limits.map(({ identityLevel }) => identityLevel ?? 0)),
+      ...Object.fromEntries(REQUIRED_FIELDS.map((field) => [field, highest(field)])),
       accountsPerDevice: leastOrOff(
         limits.map(({ accountsPerDevice = DEFAULT_ACCOUNTS_PER_DEVICE }) => accountsPerDevice),
       ),
       accountsPerAddress: leastOrOff(
         limits.map(({ accountsPerAddress = DEFAULT_ACCOUNTS_PER_ADDRESS }) => accountsPerAddress),
       ),
-      accountMinAgeHours: Math.max(0, ...limits.map(({ accountMinAgeHours }) => accountMinAgeHours ?? 0)) || null,
+      accountMinAgeHours: highest('accountMinAgeHours') || null,
       ...(unusualHours === undefined ? {} : { unusualHours }),
     } satisfies Record<CombinedLimit, unknown>,
   };
