@@ -7,7 +7,8 @@
 --   user
 --   pseudonym     a new one
 --   check:flag    only returns whether the user could be erased, with 0 records
---   pass          name of the next pass of an archived campaign, so that a recall that has read the id writes nothing
+--   pass          unique end of the name of the next pass of an archived campaign, so that a recall that has read the id
+--                 writes nothing
 -- EACH (at most 10000)
 --   reservation_id   a reservation of the user, as Postgres has it
 -- REPLY
@@ -49,11 +50,13 @@ for _, id in ipairs(each_reservation_id) do active = active or look_at(id) end
 if active then return active end
 if check then return { 'erased', '0' } end
 local known = person.state ~= 'new' and person_text(person) or nil
+-- It begins as before, because that says what Postgres must have for a recall (shared/sale/recall.ts).
+local next_pass = c.archived and c.archived ~= 'lost' and string.match(c.archived, '^[^@]*') .. '@' .. pass
 local reply = { 'erased', tostring(#changed + (known and 1 or 0)) }
 
 for i, id in ipairs(changed) do redis.call('HSET', reservations_key, id, packed[i]) end
 if known then redis.call('HSET', people_key, pseudonym, known) end
 redis.call('HDEL', people_key, user)
 redis.call('HDEL', holders_key, user)
-if c.archived then redis.call('HSET', campaign_key, 'archived', pass) end
+if next_pass then redis.call('HSET', campaign_key, 'archived', next_pass) end
 return reply

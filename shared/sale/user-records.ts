@@ -25,7 +25,7 @@ export class UserRecords {
   ): Promise<EraseUserOutcome> {
     return this.scripts.run(eraseUserScript, {
       keys: saleKeys(product),
-      args: { user, pseudonym, check, pass: `erasure@${randomUUID()}` },
+      args: { user, pseudonym, check, pass: randomUUID() },
       each: reservations.slice(0, MAX_ERASED).map((reservation_id) => ({ reservation_id })),
     });
   }
