@@ -58,8 +58,9 @@ if not c.archived then
   promised = redis.call('HLEN', reservations_key)
   if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= rows then return { 'differs' } end
 end
--- A unique name of this pass: the last entry that was read, and the time.
-local pass = last .. '@' .. now
+-- A unique name of this pass: the last entry that was read, the version of the map of campaigns if the campaign was
+-- filled since it was archived, and the time.
+local pass = last .. (c.archived and string.match(c.archived, '^[^@]*(/%d+)@') or '') .. '@' .. now
 
 if promised then redis.call('HSET', campaign_key, 'promised', promised) end
 redis.call('HSET', campaign_key, 'archived', pass)

@@ -2,7 +2,7 @@ import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { deriveUsers } from '../image/derive.js';
 import type { ArchivedPeople, ArchivedPerson, PersonOf } from '../postgres/archived-people.js';
 import type { CampaignArchive } from '../sale/campaign-archive.js';
-import { assertCovered, type Recall } from '../sale/recall.js';
+import { assertCovered, type Committed, type Recall } from '../sale/recall.js';
 import { GroupedReads } from './grouped-reads.js';
 
 export type RecallLimits = {
@@ -16,7 +16,7 @@ export type RecallLimits = {
 export class ArchiveRecall implements Recall {
   readonly #people: GroupedReads<PersonOf, ArchivedPerson>;
   readonly #users: GroupedReads<string, string | null>;
-  readonly #committed: GroupedReads<number, string>;
+  readonly #committed: GroupedReads<number, Committed>;
 
   constructor(
     people: Pick<ArchivedPeople, 'read' | 'usersOf' | 'committed'>,

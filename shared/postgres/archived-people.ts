@@ -76,11 +76,14 @@ export class ArchivedPeople {
     return reservations.map((id) => users.get(id) ?? null);
   }
 
-  /** Id of the last journal entry of a shard that this database has. */
-  async committed(shard: number): Promise<string> {
-    const sql = 'select last_id from journal_cursor where shard = $1';
-    const { rows } = await this.database.query<{ last_id: string }>(sql, [shard]);
-    return rows[0]?.last_id ?? '0-0';
+  /** Id of the last journal entry of a shard, and the version of the map of campaigns, that this database has. */
+  async committed(shard: number): Promise<{ last: string; mapVersion: number }> {
+    const { rows } = await this.database.query<{ last: string; mapVersion: number }>(
+      `select j.last_id as last, i.map_version::float8 as "mapVersion" from journal_cursor j, installation i
+       where j.shard = $1`,
+      [shard],
+    );
+    return rows[0] ?? { last: '0-0', mapVersion: 0 };
   }
 
   async #rows<Row extends object>(

@@ -25,19 +25,28 @@ export type Missed = { kind: 'archived'; pass: string; presenceMs?: number };
  */
 export const LOST = 'lost';
 
-/** In the name of a pass (lua/archive.lua); that of a restored campaign has none. */
-const JOURNAL_ID = /^\d+-\d+(?=@)/;
+/** In the name of a pass (lua/archive.lua): a journal entry of its shard, and a version of the map of campaigns. */
+const COVERED = /^(?<last>\d+-\d+)(?:\/(?<map>\d+))?@/;
+
+/** What Postgres has: the last journal entry of a shard, and the version of the map of campaigns. */
+export type Committed = { last: string; mapVersion: number };
+
+/** The name of the pass of a campaign that was filled as archived from what Postgres has. */
+export const passOfFill = ({ last, mapVersion }: Committed, nowMs: number): string =>
+  `${last}/${mapVersion}@${Math.round(nowMs)}`;
 
 /**
  * Checks that Postgres has all records of an archived campaign.
  * @param pass name of the pass that archived it
- * @param committed reads the id of the last journal entry that Postgres has
+ * @param committed reads what Postgres has
  * @throws EngineUnavailable when Postgres was set back since, or a replica is behind
  */
-export async function assertCovered(pass: string, committed: () => Promise<string>): Promise<void> {
+export async function assertCovered(pass: string, committed: () => Promise<Committed>): Promise<void> {
   if (pass === LOST) throw new EngineUnavailable('postgres', 'it has lost records of this archived campaign');
-  const [last] = JOURNAL_ID.exec(pass) ?? [];
-  if (last !== undefined && compareJournalIds(await committed(), last) < 0)
+  const { last, map = 0 } = COVERED.exec(pass)?.groups ?? {};
+  if (last === undefined) return;
+  const has = await committed();
+  if (compareJournalIds(has.last, last) < 0 || has.mapVersion < Number(map))
     throw new EngineUnavailable('postgres', 'it lacks entries from before the campaign was archived');
 }
 

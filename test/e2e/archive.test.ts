@@ -125,7 +125,7 @@ test('wrong counters of an archived campaign are found, and an operator repairs 
   expect(await ledger(service.env, product)).toMatchObject({ code: 1, verdict: { drift: 1 } });
   const result = await operator.call('POST', `/admin/campaigns/${product}/reconcile`);
   expect(result.data).toMatchObject({ ...CLEAN, before: { drift: 1 }, repaired: { refilled: true } });
-  expect(await field(product, 'archived')).toMatch(/^restored@/);
+  expect(await field(product, 'archived')).toMatch(/^\d+-\d+\/\d+@/);
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
 });
 

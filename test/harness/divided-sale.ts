@@ -181,7 +181,7 @@ export class DividedSale {
 
   /** A shard loses a campaign and gets it from Postgres, as in a recovery. */
   async refill(index: number, campaign: StoredCampaign): Promise<void> {
-    const { store, redis } = this.shards[index] as Shard;
+    const { store, redis, cursor } = this.shards[index] as Shard;
     const fill = new RedisFill(store.scripts);
     const attempt = (this.#tokens.get(index) ?? 0) + 1;
     this.#tokens.set(index, attempt);
@@ -193,7 +193,7 @@ export class DividedSale {
     const { database, log, table } = this;
     const partOf = async () => (bucket === null ? null : table.part(campaign.id, bucket));
     const { idempotencyTtlMs } = TEST_LIMITS;
-    await restoreCampaign({ database, partOf, sale: store, log, idempotencyTtlMs }, newest, Date.now(), token);
+    await restoreCampaign({ database, cursor, partOf, sale: store, log, idempotencyTtlMs }, newest, Date.now(), token);
     await fill.end(token, { generation: generationOf(index), server: 'test' });
     await redis.ping();
   }

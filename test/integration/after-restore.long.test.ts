@@ -86,9 +86,9 @@ const streamed = async () => {
 async function afterLossOfRedis(campaign: TestCampaign): Promise<object> {
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const { database, log } = store;
+  const { database, cursor, log } = store;
   const { idempotencyTtlMs } = TEST_LIMITS;
-  const parts = { database, log, sale: sale.store, idempotencyTtlMs };
+  const parts = { database, cursor, log, sale: sale.store, idempotencyTtlMs };
   await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
   return whatStays(await campaign.inRedis());
 }

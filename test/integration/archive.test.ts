@@ -272,7 +272,7 @@ async function loseAndRestore(campaign: TestCampaign): Promise<void> {
   await sale.redis.del(...campaignKeys(campaign.product), ...answers);
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { database: store.database, sale: sale.store, log: store.log };
+  const parts = { database: store.database, cursor: store.cursor, sale: sale.store, log: store.log };
   await sale.fill(async (token) =>
     restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs(), token),
   );

@@ -89,7 +89,8 @@ test('a Redis that is filled from Postgres knows them', async () => {
   await sale.redis.del(...campaignKeys(campaign.product), keys.payments(campaign.product));
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { database: store.database, sale: sale.store, log: store.log, ...TEST_LIMITS };
+  const { database, cursor, log } = store;
+  const parts = { database, cursor, log, sale: sale.store, ...TEST_LIMITS };
   await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
   const last = await sale.journal.lastId();
   expect(await campaign.confirm(id, STRANGE)).toMatchObject({ paidBy: 'pay-1' });

@@ -56,9 +56,9 @@ function expectSame(found: { valid_from: Date }[], before: { valid_from: Date }[
 async function fillAgain({ product }: TestCampaign): Promise<void> {
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const { database, log } = store;
+  const { database, cursor, log } = store;
   const { idempotencyTtlMs } = TEST_LIMITS;
-  const parts = { database, log, sale: sale.store, idempotencyTtlMs };
+  const parts = { database, cursor, log, sale: sale.store, idempotencyTtlMs };
   await sale.redis.del(keys.campaign(product));
   await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
 }

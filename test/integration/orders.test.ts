@@ -134,7 +134,7 @@ describe('a Redis that is filled from Postgres', () => {
       for (const { product } of campaigns) {
         const stored = await store.campaigns.find(product);
         if (!stored) throw new Error('the campaign is not in Postgres');
-        const parts = { database: store.database, sale: sale.store, log: store.log };
+        const parts = { database: store.database, cursor: store.cursor, sale: sale.store, log: store.log };
         await restoreCampaign(
           { ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs },
           stored,

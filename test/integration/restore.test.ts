@@ -28,7 +28,7 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
   await sale.redis.del(...campaignKeys(product), ...(await Promise.all(others)).flat());
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { database: store.database, sale: sale.store, log: store.log };
+  const parts = { database: store.database, cursor: store.cursor, sale: sale.store, log: store.log };
   await sale.fill(async (token) =>
     restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs(), token),
   );

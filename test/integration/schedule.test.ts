@@ -24,6 +24,7 @@ const inAnHour = () => new Date(Date.now() + 3_600_000);
 async function preheat(campaign: StoredCampaign, isHere = (_: StoredCampaign) => true): Promise<void> {
   const parts = {
     database: store.database,
+    cursor: store.cursor,
     sale: sale.store,
     log: store.log,
     idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs,

@@ -222,7 +222,7 @@ export class Real {
 
   /** Redis loses the campaign with everything that belongs to it, and a worker fills it again from Postgres. */
   async loseAndRestore(model: SaleModel): Promise<void> {
-    const { sale, sql, database, campaigns, log } = this.store;
+    const { sale, sql, database, cursor, campaigns, log } = this.store;
     const { product } = this.campaign;
     await this.persist(model);
     // Deadlines were moved in Redis only; Postgres has to know of it.
@@ -233,7 +233,7 @@ export class Real {
     await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
-    const parts = { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs };
+    const parts = { database, cursor, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs };
     await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
     model.forgetWhatIsNotJournaled();
     model.archived = model.status === 'closed' && model.units('reserved') === 0;

@@ -3,13 +3,16 @@ import { type BucketPart, FORMER_KEPT, type FormerVersion } from '../../shared/d
 import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
 import { type DerivedRecords, deriveUsers, recordOf } from '../../shared/image/derive.js';
 import type { Log } from '../../shared/observability/log.js';
+import { ArchivedPeople } from '../../shared/postgres/archived-people.js';
 import { CampaignBuckets } from '../../shared/postgres/campaign-buckets.js';
 import { formerVersions } from '../../shared/postgres/campaign-terms.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type UserRows } from '../../shared/postgres/snapshot.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import type { KnownCounters } from '../../shared/sale/campaigns.js';
+import { passOfFill } from '../../shared/sale/recall.js';
 import { takesUnits } from '../../shared/sale/reservation-record.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
@@ -27,6 +30,8 @@ export type BucketPartOf = (campaign: StoredCampaign) => Promise<RestoredPart | 
 
 export type RestoreDeps = {
   database: Database;
+  /** Of the shard that is filled. */
+  cursor: Pick<JournalCursor, 'shard'>;
   /** Undefined = no campaign is divided. */
   partOf?: BucketPartOf;
   /** Without a gate: it fills Redis while the gate rejects all other calls. */
@@ -115,7 +120,7 @@ export async function restoreCampaign(
     // A closed campaign cannot be restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
     if (mayRemember) await remember((await snapshot.restocks()).filter(own.answer));
-    await loadArchived(deps.sale, campaign, { part, former }, nowMs, token);
+    await loadArchived(deps, campaign, { part, former }, nowMs, token);
     return;
   }
   const closed = campaign.status === 'closed';
@@ -199,16 +204,17 @@ function stillRemembered(
 
 /** Loads only the counters of a campaign that is over. A user who returns to it is recalled. */
 async function loadArchived(
-  sale: SaleStore,
+  { sale, database, cursor }: Pick<RestoreDeps, 'sale' | 'database' | 'cursor'>,
   campaign: StoredCampaign,
   { part, former }: { part: RestoredPart | null; former: readonly FormerVersion[] },
   nowMs: number,
   token: string,
 ): Promise<void> {
+  const people = new ArchivedPeople(database);
   const { redeemed, burned, reservations } = part?.counters ?? campaign;
-  // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time, because
+  // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time too, because
   // promises that the APIs saved are in Postgres without an entry in the journal.
-  const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
+  const archived = { pass: passOfFill(await people.committed(cursor.shard), nowMs), promised: reservations };
   const known = { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 };
   await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null, former);
 }
