@@ -13,7 +13,7 @@ export const noCounts = (): Counts => ({
   ...{ missing: { reservations: 0, units: 0 }, changed: {}, places: { missing: 0, ended: 0 }, leftAlone: 0, erased: 0 },
 });
 
-const NO_LOSS = { units: 0, reservations: 0 };
+export const NO_LOSS = { units: 0, reservations: 0 };
 
 const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
 
@@ -41,6 +41,7 @@ export function findingsOfBucket(
   const hasTotal = bucket !== null && !found.conflict && copy.total !== bucket.total;
   return {
     ...found,
+    archivedLoss: found.conflict === null ? archivedLoss(copy, bucket) : NO_LOSS,
     bucket: copy.part?.bucket ?? 0,
     unknown: false,
     total: hasTotal ? { redis: copy.total, postgres: bucket.total } : null,
@@ -50,8 +51,11 @@ export function findingsOfBucket(
 /** Whether reservations are lost that neither side has. */
 export const isLost = ({ units, reservations }: CampaignFindings['archivedLoss']): boolean => units + reservations > 0;
 
-/** @param row null = Postgres does not have the campaign, so it lacks all of its reservations */
-function archivedLoss(copy: CampaignCopy, row: StoredCampaign | null): CampaignFindings['archivedLoss'] {
+/** @param row of the campaign, or of the bucket; null = Postgres lacks it, and so all of its reservations */
+function archivedLoss(
+  copy: CampaignCopy,
+  row: Pick<StoredCampaign, 'held' | 'redeemed' | 'burned' | 'reservations'> | null,
+): CampaignFindings['archivedLoss'] {
   if (!copy.archived) return NO_LOSS;
   const states = ['held', 'redeemed', 'burned'] as const;
   const units = states.reduce((sum, state) => sum + Math.abs(copy[state] - (row?.[state] ?? 0)), 0);

@@ -3,7 +3,7 @@ import type { Transit } from '../../shared/postgres/campaign-buckets.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { BucketCopy, CampaignCopy } from '../../shared/sale/sale-copy.js';
 import type { CampaignFindings } from './findings.js';
-import { findingsOf, type Need, needOf } from './need.js';
+import { findingsOf, type Need, NO_LOSS, needOf } from './need.js';
 import { BucketsDiffer } from './refusals.js';
 import type { BucketRow, LostTransfer } from './restored-buckets.js';
 
@@ -61,7 +61,9 @@ export function planDivision(state: DividedState): DivisionPlan {
   const codes = Math.max(...buckets.map(({ copy }) => copy.codes));
   const copy = { ...newest, status: home.copy.status, total, codes };
   const need = needOf(copy, row);
-  return { state, copy, home, need, totals, left, arrived, findings: findingsOf(copy, row, need) };
+  // Each bucket has counters of its own, so the losses of an archived campaign are found by bucket.
+  const findings = { ...findingsOf(copy, row, need), archivedLoss: NO_LOSS };
+  return { state, copy, home, need, totals, left, arrived, findings };
 }
 
 /** @throws BucketsDiffer */

@@ -9,6 +9,10 @@ export type BucketRow = {
   bucket: number;
   /** null = unlimited */
   total: number | null;
+  held: number;
+  redeemed: number;
+  burned: number;
+  reservations: number;
   /** Number of the last transfer that left it. */
   movedOut: number;
 };
@@ -35,7 +39,9 @@ const ARRIVED = new Batch({ from: 'int', out: 'bigint' });
 export async function readRows(database: Database, client: Queryable): Promise<CampaignRows> {
   const campaigns = await new CampaignsTable(database).toRestore(client);
   const buckets = await client.query<BucketRow>(
-    `select c.no, b.bucket, b.total::float8 as total, coalesce((select max(out_no) from stock_transfers t
+    `select c.no, b.bucket, b.total::float8 as total, b.held::float8 as held, b.redeemed::float8 as redeemed,
+       b.burned::float8 as burned, b.reservations::float8 as reservations,
+       coalesce((select max(out_no) from stock_transfers t
          where t.campaign_id = b.campaign_id and t.from_bucket = b.bucket), 0)::float8 as "movedOut"
      from campaign_buckets b join campaigns c using (campaign_id) order by c.no, b.bucket`,
   );
