@@ -1,8 +1,11 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { COUNTED } from '../../shared/image/compare.js';
+import { counted, factOf } from '../../shared/image/facts.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
 import { PostgresReader } from '../../shared/image/postgres-reader.js';
 import { emptyPage, type Page, PostgresWriter } from '../../shared/image/postgres-writer.js';
+import { rewindReservation } from '../../shared/image/rewind.js';
 import { rewindCampaign } from '../../shared/image/rewind-records.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
@@ -141,8 +144,31 @@ export class ShardRepair {
   async campaigns(): Promise<CampaignCopy[]> {
     const read = await this.#copy.campaigns([...this.directory.values(), ...this.unnamed]);
     const copies: CampaignCopy[] = [];
-    for (const copy of read.value) copies.push(rewindCampaign(copy, await this.#cover(copy.no, read)));
+    for (const copy of read.value) {
+      const tail = await this.#cover(copy.no, read);
+      copies.push(await this.#rewindCounters(rewindCampaign(copy, tail), tail));
+    }
     return copies;
+  }
+
+  /**
+   * Takes back what later entries changed in the counters of an archived campaign, which are all that Redis has of it.
+   * The users of these entries were recalled, and stay in Redis until the entries are persisted.
+   */
+  async #rewindCounters(copy: CampaignCopy, tail: CoveredTail): Promise<CampaignCopy> {
+    const changed = new Set<string>();
+    for (const step of tail.steps()) if (step.fact === 'state' || step.fact === 'units') changed.add(step.of);
+    if (!copy.archived || changed.size === 0) return copy;
+    const read = await this.#copy.records({ product: copy.product, reservations: [...changed], users: [] });
+    const { first, firstAfter } = await this.#cover(copy.no, read);
+    const counters = { held: copy.held, redeemed: copy.redeemed, burned: copy.burned };
+    for (const [id, record] of read.value.reservations) {
+      const [before, after] = [first, firstAfter(tail.lastId)].map((one) =>
+        counted(rewindReservation(id, factOf(record), null, one)),
+      );
+      for (const name of COUNTED) counters[name] += (before?.[name] ?? 0) - (after?.[name] ?? 0);
+    }
+    return { ...copy, ...counters };
   }
 
   /** Compares the campaigns with their rows; counts of earlier pages stay. @param copies at the position */

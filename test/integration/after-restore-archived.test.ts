@@ -1,12 +1,16 @@
 import { expect, test } from '@jest/globals';
 import { isWhole, reportOf } from '../../commands/reconcile/report.js';
+import type { UserId } from '../../shared/domain/ids.js';
+import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
+import { UserRecords } from '../../shared/sale/user-records.js';
+import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
 import { restorePostgres } from '../harness/restore-postgres.js';
-import { startSale } from '../harness/sale.js';
+import { startSale, TEST_LIMITS } from '../harness/sale.js';
 
 /** Postgres is set back to before a campaign was archived: nothing has the lost records any more. */
 const sale = await startSale();
@@ -65,4 +69,74 @@ test('reconcile --after-restore reports an archived campaign that Postgres lacks
   expect(found).toMatchObject({ unknown: true, archivedLoss: { units: 3, reservations: 3 } });
   expect(await store.verdictOf(campaign)).toMatchObject({ lost: 3 });
   expect([await passOf(campaign), await passOf(before)]).toEqual(['lost', pass]);
+});
+
+/** Sells to these users, who pay. @returns the reservation of the first one */
+async function sellTo(campaign: TestCampaign, ...users: string[]): Promise<string> {
+  const ids: string[] = [];
+  for (const user of users) {
+    const id = await campaign.take(user);
+    await campaign.confirm(id);
+    ids.push(id);
+  }
+  await store.persist();
+  return String(ids[0]);
+}
+
+const erase = ({ product }: TestCampaign, user: string) =>
+  new UserRecords(sale.store.scripts).erase(product, user as UserId, newPseudonym(), []);
+
+test('no late call is decided by older rows when Redis was filled with an archived campaign before the restore', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben');
+  await campaign.setStatus('close');
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  await store.persist();
+  const stored = await store.campaigns.find(campaign.product);
+  if (!stored) throw new Error('the campaign is missing');
+  const { database, cursor, log } = store;
+  const { idempotencyTtlMs } = TEST_LIMITS;
+  await sale.fill(async (token) =>
+    restoreCampaign({ database, cursor, log, sale: sale.store, idempotencyTtlMs }, stored, await sale.nowMs(), token),
+  );
+  const late = campaign.through(archive.store);
+  await goBack(store.sql, backup);
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+  await repair();
+  expect(await passOf(campaign)).toBe('lost');
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+});
+
+test('no late call is decided by older rows after a user of the archived campaign was erased', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben', 'cid');
+  const backup = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  const late = await archive.closeAndArchive(campaign);
+  await erase(campaign, 'ben');
+  await goBack(store.sql, backup);
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+  await repair();
+  await erase(campaign, 'cid');
+  expect(await passOf(campaign)).toBe('lost');
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+});
+
+test('a late refund between a restore and its repair does not count as a loss of the archived campaign', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben');
+  const late = await archive.closeAndArchive(campaign);
+  const other = await store.openCampaign({ totalLimit: 5 });
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await sellTo(other, 'cid');
+  await goBack(store.sql, backup);
+  expect(await late.refund(ann)).toMatchObject({ kind: 'refunded' });
+  const found = (await repair()).campaigns.find(({ product }) => product === campaign.product);
+  expect(found?.archivedLoss).toEqual({ units: 0, reservations: 0 });
+  expect(await passOf(campaign)).not.toBe('lost');
+  await store.persist();
+  expect(await store.verdictOf(campaign)).toMatchObject({ lost: 0, drift: 0, differences: [] });
 });
