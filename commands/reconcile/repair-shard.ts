@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { ProductId } from '../../shared/domain/ids.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { COUNTED } from '../../shared/image/compare.js';
 import { counted, factOf } from '../../shared/image/facts.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
@@ -8,6 +8,7 @@ import { emptyPage, type Page, PostgresWriter } from '../../shared/image/postgre
 import { rewindReservation } from '../../shared/image/rewind.js';
 import { rewindCampaign } from '../../shared/image/rewind-records.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { isPseudonym } from '../../shared/postgres/erasures.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import { recountMinutes } from '../../shared/postgres/sale-minutes.js';
@@ -320,6 +321,7 @@ export class ShardRepair {
       count(part.counts, record, row);
     }
     page.tickets = await this.#missingTickets(client, part, places);
+    page.erasedPlaces = await this.#erasedPlaces(client, part, places);
     return page;
   }
 
@@ -352,7 +354,21 @@ export class ShardRepair {
     const read = await this.#copy.records({ product, reservations: [], users });
     const { first } = await this.#cover(no, read);
     const places = [...read.value.people].flatMap(([user, person]) => placeOfPerson(user, person, first) ?? []);
-    return { ...emptyPage(), tickets: await this.#missingTickets(client, part, places) };
+    const tickets = await this.#missingTickets(client, part, places);
+    return { ...emptyPage(), tickets, erasedPlaces: await this.#erasedPlaces(client, part, places) };
+  }
+
+  /** The places of users who were erased since, which Postgres has under the ids of the users. */
+  async #erasedPlaces(
+    client: Queryable,
+    { row, counts }: Part,
+    places: readonly PlannedPlace[],
+  ): Promise<Page['erasedPlaces']> {
+    const ofErased = places.filter(({ user }) => isPseudonym(user as UserId));
+    if (!row || ofErased.length === 0) return [];
+    const others = await new RestoredRows(client).placesOfOthers(row.id, ofErased);
+    counts.erased += others.size;
+    return ofErased.flatMap(({ lineNo, user }) => (others.has(lineNo) ? [{ lineNo, pseudonym: user }] : []));
   }
 
   async #missingTickets(client: Queryable, part: Part, places: readonly PlannedPlace[]): Promise<NewTicket[]> {

@@ -68,7 +68,8 @@ function linesOf(campaign: CampaignFindings): string[] {
     add(`archived: Postgres lacks ${reservations} reservations, and the counters differ by ${units} units;`);
     add('  Redis no longer has them: compare with the payments (docs/runbook.md, "Backup and restore")');
   }
-  if (erased > 0) add(`reservations of users who were erased since: ${erased}; they have their pseudonyms again`);
+  if (erased > 0)
+    add(`reservations and places of users who were erased since: ${erased}; they have their pseudonyms again`);
   if (leftAlone > 0) add(`left alone: ${leftAlone} rows that Redis does not have, or has in an earlier state`);
   return lines;
 }

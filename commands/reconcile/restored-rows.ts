@@ -19,6 +19,20 @@ export class RestoredRows {
     return new Set(rows.map(({ lineNo }) => lineNo));
   }
 
+  /** The numbers of those of these places that have ended and belong to another user. */
+  async placesOfOthers(
+    campaignId: string,
+    places: readonly { lineNo: number; user: string }[],
+  ): Promise<ReadonlySet<number>> {
+    const { rows } = await this.client.query<{ lineNo: number }>(
+      `select t.line_no::float8 as "lineNo"
+       from waiting_tickets t join unnest($2::bigint[], $3::text[]) as n(line_no, "user") using (line_no)
+       where t.campaign_id = $1 and t.user_id <> n."user" and t.status <> 'waiting'`,
+      [campaignId, places.map(({ lineNo }) => lineNo), places.map(({ user }) => user)],
+    );
+    return new Set(rows.map(({ lineNo }) => lineNo));
+  }
+
   /** The waiting places of these users. */
   async waitingTickets(campaignId: string, users: readonly string[]): Promise<SnapshotTicket[]> {
     const { rows } = await this.client.query<SnapshotTicket>(

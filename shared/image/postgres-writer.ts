@@ -35,7 +35,7 @@ export type Compared = Omit<Change, 'record'> & { record: ReservationRecord | nu
 
 /**
  * What some reservations and places need in Postgres. `ended`: places that have ended. `erased`: with the pseudonyms of
- * their users.
+ * their users. `erasedPlaces`: the same of places.
  */
 export type Page = {
   changes: Change[];
@@ -43,9 +43,17 @@ export type Page = {
   tickets: NewTicket[];
   ended: TicketChange[];
   erased: { id: string; pseudonym: string }[];
+  erasedPlaces: { lineNo: number; pseudonym: string }[];
 };
 
-export const emptyPage = (): Page => ({ changes: [], payments: [], tickets: [], ended: [], erased: [] });
+export const emptyPage = (): Page => ({
+  changes: [],
+  payments: [],
+  tickets: [],
+  ended: [],
+  erased: [],
+  erasedPlaces: [],
+});
 
 /** Writes to Postgres what Redis has at a position, in transactions of the caller that hold the lock on the cursor. */
 export class PostgresWriter {
@@ -85,7 +93,7 @@ export class PostgresWriter {
    * @param nowMs the time of what has no other
    */
   async write(client: Queryable, campaign: CampaignCopy, page: Page, nowMs: number): Promise<void> {
-    const { changes, payments, tickets, ended, erased } = page;
+    const { changes, payments, tickets, ended, erased, erasedPlaces } = page;
     const named: Named[] = [
       ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
       ...tickets.map(({ reservation, user, order }) => ({ reservation, user, order: order || orderIdOf(reservation) })),
@@ -95,6 +103,8 @@ export class PostgresWriter {
     await this.cursor.lockWrites(client);
     const details = new RestoredDetails(client);
     if (erased.length > 0) await details.eraseUsers(erased);
+    if (erasedPlaces.length > 0)
+      await details.eraseUsersOfPlaces(erasedPlaces.map((one) => ({ ...one, no: campaign.no })));
     const entries = changes.flatMap((change) => entriesBetween(campaign, change, nowMs));
     await writeProjection(client, {
       ...projectEntries(entries),

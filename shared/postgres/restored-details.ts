@@ -1,9 +1,10 @@
 import { Batch } from './batch.js';
 import type { Queryable } from './pool.js';
 import { answerOwner } from './snapshot.js';
-import { WITHOUT_PERSON } from './user-rows.js';
+import { PLACE_WITHOUT_PERSON, WITHOUT_PERSON } from './user-rows.js';
 
 const ERASED = new Batch({ id: 'uuid', pseudonym: 'text' });
+const ERASED_PLACES = new Batch({ no: 'int', lineNo: 'bigint', pseudonym: 'text' });
 const ANSWERS = new Batch({ reservation: 'uuid', key: 'text', answer: 'text', terms: 'int' });
 const ANSWERS_OF_PLACES = new Batch({ no: 'int', user: 'text', key: 'text', answer: 'text', atMs: 'bigint' });
 const ANSWERS_OF_RESTOCKS = new Batch({ no: 'int', key: 'text', answer: 'text', atMs: 'bigint' });
@@ -34,6 +35,16 @@ export class RestoredDetails {
        where r.redemption_id = any($1::uuid[]) and h.campaign_id = r.campaign_id and h.reservation_id = r.redemption_id
          and h.reason_salt is not null`,
       [erased.map(({ id }) => id)],
+    );
+  }
+
+  /** Does the same for places that have ended. */
+  async eraseUsersOfPlaces(erased: readonly { no: number; lineNo: number; pseudonym: string }[]): Promise<void> {
+    await this.client.query(
+      `update waiting_tickets t set user_id = n.pseudonym, ${PLACE_WITHOUT_PERSON}
+       from ${ERASED_PLACES.sql} join campaigns c on c.no = n.no
+       where t.campaign_id = c.campaign_id and t.line_no = n.lineNo and t.status <> 'waiting'`,
+      ERASED_PLACES.of(erased),
     );
   }
 

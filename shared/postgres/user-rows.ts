@@ -19,6 +19,9 @@ const ACTIVE = `(status in ('reserved', 'redeemed') or burned)`;
 /** SQL that removes what a reservation says about its user; the reason of a voided one is kept, as it says why. */
 export const WITHOUT_PERSON = `device_fp = null, metadata = null, idempotency_key = null, idempotency_answer = null,
   reason = case when status = 'voided' then reason end`;
+/** The same of a place in line. */
+export const PLACE_WITHOUT_PERSON =
+  'device_fp = null, metadata = null, idempotency_key = null, idempotency_answer = null';
 /** For each table: its rows of a user in a campaign, by the indexes that have the user. */
 const OF_CLAIMS: Record<ClaimTable, { parts: string[]; columns: string; id: string; type: string; change: string }> = {
   redemptions: {
@@ -33,7 +36,7 @@ const OF_CLAIMS: Record<ClaimTable, { parts: string[]; columns: string; id: stri
     columns: `line_no::text as id, idempotency_key as key, case when stacking is not null then order_id end as order`,
     id: 'line_no',
     type: 'bigint',
-    change: `update waiting_tickets set user_id = $4, device_fp = null, metadata = null, idempotency_key = null, idempotency_answer = null`,
+    change: `update waiting_tickets set user_id = $4, ${PLACE_WITHOUT_PERSON}`,
   },
   remembered_answers: {
     parts: [`split_part(answer, '|', 3) = $2 and answer not like 'restock|%'`],
