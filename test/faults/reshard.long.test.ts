@@ -38,11 +38,17 @@ const untilResharded = (args: readonly string[]) =>
   until(`${args.join(' ')} is done`, async () => (await reshard(args)) === 0);
 
 /** Runs `npm run reshard`, which refuses. @returns what it says about that */
-const refusalOf = (args: readonly string[]) =>
-  until('it refuses for good', async () => {
+const refusalOf = async (args: readonly string[]) => {
+  const all = new Set<string>();
+  const isFinal = async () => {
     const said = await stopOf(args);
+    all.add(said);
     return !said.includes('Repeat the command.') && said;
+  };
+  return until('it refuses for good', isFinal).catch((error) => {
+    throw new Error(`${error.message}; it said: ${[...all].join('')}`, { cause: error });
   });
+};
 
 async function stopOf(args: readonly string[]): Promise<string> {
   const command = spawn(process.execPath, [join(projectRoot(), 'scripts/command.mjs'), 'reshard', ...args], {
