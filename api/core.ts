@@ -89,7 +89,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     log,
     life,
   });
-  const openPool = connectPostgres(config, life);
+  const openPool = connectPostgres(config, life, LIMITS.postgres.connectMs);
   const breaker = new CircuitBreaker({
     failures: LIMITS.postgres.breakerFailures,
     openMs: LIMITS.postgres.breakerOpenMs,

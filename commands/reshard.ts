@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { readCommandConfig } from '../shared/config/config.js';
+import { LIMITS } from '../shared/config/limits.js';
 import { FIRST_BUCKET } from '../shared/domain/buckets.js';
 import { SHARD_COUNTS } from '../shared/domain/shards.js';
 import { Refused } from '../shared/errors/faults.js';
@@ -183,7 +184,8 @@ await runCommand<Options>({
     // Everything else that a worker logs is of no use here.
     const log = createLog('reshard', 'error');
     const life = new Lifecycle(log);
-    const resharding = new Resharding(await connect(config, log, life), installed, isLeft, print);
+    const core = await connect(config, log, life, LIMITS.commands.connectMs);
+    const resharding = new Resharding(core, installed, isLeft, print);
     try {
       await life.start();
       if (options.kind === 'change') await resharding.change(options.shards);

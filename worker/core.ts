@@ -77,8 +77,16 @@ export type Core = {
   onQueueError: (queue: string, error: Error) => void;
 };
 
-/** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
-export async function connect(config: Config, log: Log, life: Lifecycle): Promise<Core> {
+/**
+ * Connects one worker to Redis and Postgres. Neither has to be reachable yet.
+ * @param connectMs how long one connection to Postgres may take
+ */
+export async function connect(
+  config: Config,
+  log: Log,
+  life: Lifecycle,
+  connectMs: number = LIMITS.postgres.connectMs,
+): Promise<Core> {
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics(false);
   const version = serviceVersion();
@@ -93,7 +101,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     log,
     life,
   });
-  const openPool = connectPostgres(config, life);
+  const openPool = connectPostgres(config, life, connectMs);
   const database = openPool({
     name: 'doorbuster-worker',
     connections: 6,

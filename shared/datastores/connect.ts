@@ -45,8 +45,9 @@ async function inspectPostgres(url: string, inspect: Inspect): Promise<void> {
 /**
  * Provides pools of connections to Postgres, which does not have to be reachable yet. They are closed after all parts
  * that are registered later have stopped.
+ * @param connectMs how long one connection may take
  */
-export function connectPostgres(config: Config, life: Lifecycle): OpenPool {
+export function connectPostgres(config: Config, life: Lifecycle, connectMs: number): OpenPool {
   const pools: Database[] = [];
   life.add('connections to Postgres', {
     // All pools are closed in parallel, because each waits for its running statements.
@@ -57,7 +58,7 @@ export function connectPostgres(config: Config, life: Lifecycle): OpenPool {
       onError: () => {},
       url: config.databaseUrl,
       ...options,
-      connectMs: LIMITS.postgres.connectMs,
+      connectMs,
     });
     pools.push(pool);
     return pool;
