@@ -62,7 +62,7 @@ function isExtended(record: ReservationRecord, row: ReservationRecord | null): b
  * original entries had are estimated or empty.
  */
 export function entriesBetween(
-  campaign: Pick<CampaignCopy, 'no' | 'version' | 'terms'>,
+  campaign: Pick<CampaignCopy, 'no' | 'version' | 'terms' | 'former'>,
   { id, record, row, hasMark }: Change,
   nowMs: number,
 ): JournalEntry[] {
@@ -72,7 +72,7 @@ export function entriesBetween(
   if (!row) {
     const isPromoted = record.lineNo > 0 && dueMs > 0;
     const atMs = isPromoted ? dueMs - campaign.terms.holdSeconds * 1000 : madeAtMs(id as ReservationId);
-    entries.push(reservedEntry(record, { ...base, atMs }, { terms: campaign.version }));
+    entries.push(reservedEntry(record, { ...base, atMs }, { terms: versionAt(campaign, atMs) }));
   }
   // A new row begins with the deadline of the record.
   const isNewExtended = row === null && state === 'reserved' && hasMark;
@@ -80,6 +80,11 @@ export function entriesBetween(
   const about = { ...base, ...reasons, atMs: nowMs, paidMs: nowMs, by: ACTORS.reconcile, payments: [] };
   entries.push(...changesBetween(record, row, { ...about, isExtended: isNewExtended || isExtended(record, row) }));
   return entries;
+}
+
+/** The terms that were in force at a time. An idempotency record has those of its reservation, while it is kept. */
+function versionAt({ version, former }: Pick<CampaignCopy, 'version' | 'former'>, atMs: number): number {
+  return former.findLast(({ until }) => until > atMs)?.version ?? version;
 }
 
 /** What a record does not say of its changes. `reason`: of units that were given back. `endReason`: of an end. */

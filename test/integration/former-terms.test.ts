@@ -150,6 +150,27 @@ describe('every version of the terms is restored', () => {
     expect(await pricesOf(campaign)).toEqual(prices);
   });
 
+  test('and reservations have those of their time, also when their idempotency records have expired', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 9, discount: discountOf(10) });
+    const backup = await takeBackup(store.sql);
+    const ids = [await campaign.take('ann')];
+    await change(campaign, { discount: discountOf(20) });
+    ids.push(await campaign.take('bob'));
+    await change(campaign, { discount: discountOf(30) });
+    ids.push(await campaign.take('cid'));
+    await store.persist();
+    await goBack(store.sql, backup);
+    const records = await sale.redis.keys('*:i:*');
+    expect(records.length).toBeGreaterThanOrEqual(3);
+    await sale.redis.del(records);
+    await repair();
+    const { rows } = await store.sql.query(
+      `select terms_version from redemptions where redemption_id = any($1::uuid[]) order by redemption_id`,
+      [ids],
+    );
+    expect(rows.map(({ terms_version }) => terms_version)).toEqual([1, 2, 3]);
+  });
+
   async function pricesOf({ terms }: TestCampaign): Promise<unknown[]> {
     const { rows } = await store.sql.query(
       'select amount::int, currency from campaign_prices where campaign_id = $1 order by since',
