@@ -30,7 +30,7 @@ async function codeScans(): Promise<number> {
   return rows[0]?.scans;
 }
 
-const MADE_UP = 6_000;
+const MADE_UP = 2_000;
 test('made-up codes reach neither Postgres nor Redis', async () => {
   const code = `KNOWN${randomUUID().slice(0, 8).toUpperCase()}`;
   const product = await operator.openCampaign({ code, total_limit: 10 });
