@@ -28,7 +28,7 @@ export async function previewNew(table: CampaignsTable, body: CampaignBody, now:
     shard: null,
     createdAt: now,
     updatedAt: now,
-    ...{ held: 0, redeemed: 0, burned: 0, reservations: 0, redemptionsDroppedAt: null },
+    ...{ held: 0, redeemed: 0, burned: 0, reservations: 0, redemptionsDroppedAt: null, recordsLost: false },
   });
 }
 

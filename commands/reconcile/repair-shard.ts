@@ -244,14 +244,21 @@ export class ShardRepair {
     const rows = new RestoredRows(client);
     for (const [one, afterId] of histories)
       await rows.keepHistory({ generation: one, server: one === generation ? server : '' }, afterId, cursor.shard);
+    await rows.markLost(this.#lost.map(({ copy }) => copy.no));
     await cursor.move(client, position);
+  }
+
+  /**
+   * Names the pass of archived campaigns that have lost records (shared/sale/recall.ts). Before the cursor moves,
+   * because it would cover the pass.
+   */
+  async markLost(): Promise<void> {
+    for (const { copy } of this.#lost) await this.deps.redis.hset(keys.campaign(copy.product), 'archived', LOST);
   }
 
   /** Notifies the processes that wait for the commit, and trims the journal, as a worker does after each batch. */
   async announce(): Promise<void> {
-    const { journal, redis } = this.deps;
-    for (const { copy, findings } of this.#parts)
-      if (isLost(findings.archivedLoss)) await redis.hset(keys.campaign(copy.product), 'archived', LOST);
+    const { journal } = this.deps;
     await journal.announcePersisted(this.found.position);
     await journal.trim(this.found.position);
   }
@@ -262,6 +269,10 @@ export class ShardRepair {
 
   get #writable(): Part[] {
     return this.#parts.filter(({ copy, row }) => row === null || row.productId === copy.product);
+  }
+
+  get #lost(): Part[] {
+    return this.#parts.filter(({ findings }) => isLost(findings.archivedLoss));
   }
 
   /** Those whose reservations Redis has. */

@@ -193,6 +193,7 @@ class Together {
         await write();
         await fillFromEvents(client, events);
       });
+    for (const repair of this.repairs) await repair.markLost();
     await this.#locked(async (client, write) => {
       await write();
       for (const repair of this.repairs) await repair.finish(client);

@@ -59,6 +59,14 @@ export class RestoredRows {
     return again.length;
   }
 
+  /** Marks archived campaigns of which records are lost, because Redis may lose its own mark. */
+  async markLost(numbers: readonly number[]): Promise<void> {
+    await this.client.query(
+      'update campaigns set records_lost_at = now() where no = any($1::int[]) and records_lost_at is null',
+      [numbers],
+    );
+  }
+
   /** Writes the current history of Redis, if Postgres lacks it. */
   async keepHistory({ generation, server }: Epoch, afterId: string, shard: number): Promise<void> {
     await this.client.query(

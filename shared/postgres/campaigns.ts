@@ -21,11 +21,11 @@ export type NewCampaign = CampaignTerms & {
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
 /**
- * `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. `shard`: where it was
- * put; null = in the one of its hash (ShardMap).
+ * `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. `recordsLost`: it is
+ * archived, and Postgres has lost records of it. `shard`: where it was put; null = in the one of its hash (ShardMap).
  */
 export type StoredCampaign = Campaign &
-  RowCounters & { redemptionsDroppedAt: Date | null; hidden: boolean; shard: number | null };
+  RowCounters & { redemptionsDroppedAt: Date | null; recordsLost: boolean; hidden: boolean; shard: number | null };
 
 type Row = StoredTerms & {
   campaign_id: string;
@@ -40,6 +40,7 @@ type Row = StoredTerms & {
   burned: string;
   reservations: string;
   redemptions_dropped_at: Date | null;
+  records_lost_at: Date | null;
   hidden_at: Date | null;
   rules: CampaignRules;
   status: CampaignStatus;
@@ -81,6 +82,11 @@ export class CampaignsTable {
       ],
     );
     return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Notes the decision of an operator that the records of an archived campaign that are left count. */
+  async acceptLoss(id: CampaignId): Promise<void> {
+    await this.database.query('update campaigns set records_lost_at = null where campaign_id = $1', [id]);
   }
 
   /** A page of campaigns. @param cursor from `nextCursor` (campaign-list.ts); null = the first page */
@@ -169,6 +175,7 @@ function fromRow(row: Row): StoredCampaign {
     burned: Number(row.burned),
     reservations: Number(row.reservations),
     redemptionsDroppedAt: row.redemptions_dropped_at,
+    recordsLost: row.records_lost_at !== null,
     hidden: row.hidden_at !== null,
     shard: row.shard,
     rules: row.rules,

@@ -83,6 +83,17 @@ async function sellTo(campaign: TestCampaign, ...users: string[]): Promise<strin
   return String(ids[0]);
 }
 
+/** Fills Redis with a campaign from Postgres, as after a loss of its data. */
+async function fillAgain({ product }: TestCampaign): Promise<void> {
+  const stored = await store.campaigns.find(product);
+  if (!stored) throw new Error('the campaign is missing');
+  const { database, cursor, log } = store;
+  const { idempotencyTtlMs } = TEST_LIMITS;
+  await sale.fill(async (token) =>
+    restoreCampaign({ database, cursor, log, sale: sale.store, idempotencyTtlMs }, stored, await sale.nowMs(), token),
+  );
+}
+
 const erase = ({ product }: TestCampaign, user: string) =>
   new UserRecords(sale.store.scripts).erase(product, user as UserId, newPseudonym(), []);
 
@@ -94,13 +105,7 @@ test('no late call is decided by older rows when Redis was filled with an archiv
   const backup = await takeBackup(store.sql);
   await campaign.refund(ann);
   await store.persist();
-  const stored = await store.campaigns.find(campaign.product);
-  if (!stored) throw new Error('the campaign is missing');
-  const { database, cursor, log } = store;
-  const { idempotencyTtlMs } = TEST_LIMITS;
-  await sale.fill(async (token) =>
-    restoreCampaign({ database, cursor, log, sale: sale.store, idempotencyTtlMs }, stored, await sale.nowMs(), token),
-  );
+  await fillAgain(campaign);
   const late = campaign.through(archive.store);
   await goBack(store.sql, backup);
   await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
@@ -139,4 +144,33 @@ test('a late refund between a restore and its repair does not count as a loss of
   expect(await passOf(campaign)).not.toBe('lost');
   await store.persist();
   expect(await store.verdictOf(campaign)).toMatchObject({ lost: 0, drift: 0, differences: [] });
+});
+
+test('no late call is decided by older rows when Redis is filled again after the repair, until an operator decides so', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben');
+  const backup = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  const late = await archive.closeAndArchive(campaign);
+  await goBack(store.sql, backup);
+  await repair();
+  await store.persist();
+  await fillAgain(campaign);
+  expect(await passOf(campaign)).toBe('lost');
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+});
+
+test('no late call is decided by older rows when the repair fails before it has marked the campaign', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben');
+  const backup = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  const late = await archive.closeAndArchive(campaign);
+  await goBack(store.sql, backup);
+  const redis = Object.create(sale.redis, { hset: { value: () => Promise.reject(new Error('Redis is away')) } });
+  const failing = restorePostgres({ ...parts, redis }, { dryRun: false, settleMs: 50 });
+  await expect(failing).rejects.toThrow('Redis is away');
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+  await repair();
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
 });

@@ -357,6 +357,7 @@ test('an archived campaign goes on with the rows that are left in Postgres, when
   await until('it is archived', async () => (await redis.hget(key(product, 'campaign'), 'archived')) !== null);
   await postgres.query('delete from redemptions where redemption_id = $1', [ids[0]]);
   await redis.hset(key(product, 'campaign'), 'archived', 'lost');
+  await postgres.query('update campaigns set records_lost_at = now() where product_id = $1', [product]);
   expect((await payments.refund(ids[1])).status).toBe(503);
 
   const result = await reconcile(product);
@@ -365,4 +366,20 @@ test('an archived campaign goes on with the rows that are left in Postgres, when
   expect(await payments.refund(ids[0])).toMatchObject({ status: 404 });
   await settled();
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
+});
+
+test('it does so too when Redis was filled since with the rows that are left, so that nothing differs', async () => {
+  const { product, ids } = await threeHeld();
+  for (const id of ids) await payments.confirm(id);
+  await operator.call('POST', `/admin/campaigns/${product}/close`);
+  await settled();
+  await postgres.query('update campaigns set records_lost_at = now() where product_id = $1', [product]);
+  await redis.hset(key(product, 'campaign'), 'closed_at', 1);
+  await until('it is archived', async () => (await redis.hget(key(product, 'campaign'), 'archived')) !== null);
+  await redis.hset(key(product, 'campaign'), 'archived', 'lost');
+
+  expect(await reconcile(product)).toMatchObject({ ...CLEAN, repaired: { written: 0, refilled: true } });
+  expect((await payments.refund(ids[1])).data.status).toBe('refunded');
+  const { rows } = await postgres.query('select records_lost_at from campaigns where product_id = $1', [product]);
+  expect(rows).toEqual([{ records_lost_at: null }]);
 });

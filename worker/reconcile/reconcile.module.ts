@@ -26,6 +26,7 @@ export function reconcileModule(
   const partOf = ({ sale, journal, cursor }: WorkerShard) => ({ sale: sale.reader, journal, cursor });
   const common = {
     redemptions: new RedemptionsTable(database),
+    campaigns,
     database,
     metrics,
     log,

@@ -8,6 +8,7 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { driftedEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
+import { LOST } from '../../shared/sale/recall.js';
 import { type WriteDeps, writeLacking } from './write-lacking.js';
 
 /** How long Redis may need until it is in service again after a campaign was filled, and how often that is checked. */
@@ -20,6 +21,7 @@ export type ReconcileDeps = ImageDeps &
     metrics: Metrics;
     /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
     refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
+    campaigns: Pick<CampaignsTable, 'acceptLoss'>;
   };
 
 /**
@@ -49,9 +51,12 @@ export async function reconcileCampaign(
   let refilled = false;
   const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
   // Of an archived campaign Redis has no promise that filling it could remove.
-  const isArchived = (await archivedOf(deps, campaign)).every((one) => one !== null);
-  const mayRefill = isArchived && !setBack ? after.lost + after.drift > 0 : after.drift > 0 && !lacksPromise;
+  const archived = await archivedOf(deps, campaign);
+  const isArchived = archived.every((one) => one !== null);
+  const hasLost = campaign.recordsLost || archived.some((one) => one?.pass === LOST);
+  const mayRefill = isArchived && !setBack ? hasLost || after.lost + after.drift > 0 : after.drift > 0 && !lacksPromise;
   if (options.refill && mayRefill) {
+    if (campaign.recordsLost) await deps.campaigns.acceptLoss(campaign.id);
     await deps.refill(campaign, `reconciliation of ${campaign.productId}`);
     refilled = true;
     after = await compareAgain(deps, campaign);

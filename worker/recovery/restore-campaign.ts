@@ -12,7 +12,7 @@ import { CampaignSnapshot, type SnapshotOrder, type UserRows } from '../../share
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { RequestNames } from '../../shared/redis/request-names.js';
 import type { KnownCounters } from '../../shared/sale/campaigns.js';
-import { passOfFill } from '../../shared/sale/recall.js';
+import { LOST, passOfFill } from '../../shared/sale/recall.js';
 import { takesUnits } from '../../shared/sale/reservation-record.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
@@ -214,7 +214,8 @@ async function loadArchived(
   const { redeemed, burned, reservations } = part?.counters ?? campaign;
   // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time too, because
   // promises that the APIs saved are in Postgres without an entry in the journal.
-  const archived = { pass: passOfFill(await people.committed(cursor.shard), nowMs), promised: reservations };
+  const pass = campaign.recordsLost ? LOST : passOfFill(await people.committed(cursor.shard), nowMs);
+  const archived = { pass, promised: reservations };
   const known = { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 };
   await sale.campaigns.load(campaign, known, archived, token, part?.part ?? null, former);
 }
