@@ -1,6 +1,7 @@
 import { termColumns } from '../../shared/domain/terms.js';
 import { raiseTerms, versionOf } from '../../shared/image/carry-terms.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { endImports } from '../../shared/postgres/code-jobs.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { emptyProjection } from '../../shared/projection/projection.js';
 import { writeProjection } from '../../shared/projection/write-projection.js';
@@ -34,6 +35,8 @@ export async function writeHead(
   const { no, total, status, version } = copy;
   if (!row) await create(client, copy, place);
   else if (need.terms) await raiseTerms(client, row.termsVersion, copy);
+  // First the jobs, because a worker locks a job before the numbers.
+  if (row && need.codes) await endImports(client, 'campaign_id', [row.id]);
   if (need.codes) await raiseCodes(client, copy);
   if (need.total)
     await client.query('update campaigns set total_limit = $2, updated_at = now() where no = $1', [no, total]);

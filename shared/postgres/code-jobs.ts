@@ -44,6 +44,9 @@ export type StagedLine = { line: number; code: Code; userId: string | null };
 /** The result of an upload, in addition to its staged lines. */
 export type UploadSummary = { total: number; badLines: number; errors: LineError[] };
 
+const SET_BACK =
+  'Postgres was set back and has lost codes of the campaign, which may be of this file and used: issue new codes instead';
+
 type Row = {
   job_id: string;
   campaign_id: string;
@@ -177,6 +180,25 @@ export class CodeJobs {
       ],
     );
   }
+}
+
+/**
+ * Ends imports because Postgres has lost codes of their campaign. They may have been lines of these files, and which of
+ * them were used is lost as well: under a new number a used code would be accepted again.
+ * @param column of `code_jobs` that has one of the values
+ */
+export async function endImports(
+  client: Queryable,
+  column: 'job_id' | 'campaign_id',
+  values: readonly string[],
+): Promise<void> {
+  await client.query(
+    `with ended as (
+       update code_jobs set status = 'failed', failure = $2, updated_at = now(), finished_at = now()
+       where ${column} = any($1::uuid[]) and kind = 'import' and status in ('waiting', 'running') returning job_id)
+     delete from code_staging where job_id in (select job_id from ended)`,
+    [values, SET_BACK],
+  );
 }
 
 function fromRow(row: Row): CodeJob {

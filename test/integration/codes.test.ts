@@ -106,6 +106,22 @@ describe('making codes', () => {
     expect(await numbersOf(campaign)).toEqual([41, 42, 43]);
   });
 
+  test('imports no file to its end when Postgres has lost codes, which may be of this file and used', async () => {
+    const campaign = await openCampaign();
+    const file = await send(campaign, ['LOSTA', 'LOSTB', 'LOSTC']);
+    // The first line was imported before the backup, and the second one since.
+    await store.sql.query('update code_jobs set processed = 1, added = 1, last_line = 1 where job_id = $1', [file]);
+    await store.sql.query(`insert into code_series values ($1, 1)`, [campaign]);
+    await store.sql.query(`insert into codes values ('LOSTA', $1, 1)`, [campaign]);
+    await issueCodes(file, { ...parts(), lastNoInRedis: async () => 2 });
+    expect(await numbersOf(campaign)).toEqual([1]);
+    expect(await read(campaign, file)).toMatchObject({ status: 'failed', processed: 1, added: 1 });
+    expect((await read(campaign, file)).failure).toContain('set back');
+    expect(await staged(file)).toBe(0);
+    await issueCodes(await ask(campaign, 2), { ...parts(), lastNoInRedis: async () => 2 });
+    expect(await numbersOf(campaign)).toEqual([1, 3, 4]);
+  });
+
   test('issues no code of another region: it draws others, and reports the lines of a file', async () => {
     const campaign = await openCampaign();
     const otherRegionOf = (code: string) => (/[2-9]$/.test(code) ? 'us' : null);

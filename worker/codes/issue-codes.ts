@@ -3,7 +3,13 @@ import type { CampaignId } from '../../shared/domain/ids.js';
 import type { RegionName } from '../../shared/domain/regions.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { CodeJob, CodeJobs, CodeProgress, LineError } from '../../shared/postgres/code-jobs.js';
+import {
+  type CodeJob,
+  type CodeJobs,
+  type CodeProgress,
+  endImports,
+  type LineError,
+} from '../../shared/postgres/code-jobs.js';
 import type { CodesTable, NewCode } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
@@ -75,7 +81,12 @@ async function issueChunk(jobId: string, deps: IssueDeps): Promise<Advanced | nu
     if (job === null) return null;
     // Numbers of codes that Postgres has lost are not given again, because these codes may be used.
     const inRedis = await deps.lastNoInRedis(job.campaignId as CampaignId);
-    const lastNo = Math.max(await codes.lockSeries(job.campaignId, client), inRedis);
+    const inPostgres = await codes.lockSeries(job.campaignId, client);
+    if (job.kind === 'import' && inRedis > inPostgres) {
+      await endImports(client, 'job_id', [job.id]);
+      return { ...job, status: 'failed', added: 0 };
+    }
+    const lastNo = Math.max(inPostgres, inRedis);
     // Acquired last: another transaction that waits for this lock waits until this whole chunk is committed.
     await codes.lockIssuing(client);
     const room = deps.limits.perCampaign - lastNo;
