@@ -163,6 +163,8 @@ class Repair {
         if (!isClean(verdict)) code = 1;
       }
     }
+    // The ledger compares archived campaigns by their counters.
+    if (found.some(({ campaigns }) => campaigns.some(({ archivedLoss }) => archivedLoss.hidden))) code = 1;
     return code;
   }
 }

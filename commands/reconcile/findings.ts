@@ -12,9 +12,10 @@ export type CampaignFindings = {
   codes: { redis: number; postgres: number } | null;
   /**
    * Of an archived campaign, whose reservations Redis does not have: the units by which the counters differ, and the
-   * reservations that Postgres lacks.
+   * reservations that Postgres lacks. `hidden`: both are 0, but lost changes may have cancelled each other: a refund,
+   * and a late payment that took the unit again.
    */
-  archivedLoss: { units: number; reservations: number };
+  archivedLoss: { units: number; reservations: number; hidden?: boolean };
   missing: { reservations: number; units: number };
   /** `reserved → redeemed` → how many. */
   changed: Record<string, number>;

@@ -17,15 +17,23 @@ export const NO_LOSS = { units: 0, reservations: 0 };
 
 const NO_NEED: Need = { total: null, status: null, terms: null, codes: null };
 
-/** The findings about a campaign whose reservations and places have not been compared. */
-export function findingsOf(copy: CampaignCopy, row: StoredCampaign | null, need = needOf(copy, row)): CampaignFindings {
+/**
+ * The findings about a campaign whose reservations and places have not been compared.
+ * @param mayHide whether equal counters of an archived campaign prove nothing
+ */
+export function findingsOf(
+  copy: CampaignCopy,
+  row: StoredCampaign | null,
+  mayHide = false,
+  need = needOf(copy, row),
+): CampaignFindings {
   const conflict = row && row.productId !== copy.product ? row.productId : null;
   return {
     ...need,
     product: copy.product,
     unknown: row === null,
     archived: copy.archived,
-    archivedLoss: conflict === null ? archivedLoss(copy, row) : NO_LOSS,
+    archivedLoss: conflict === null ? archivedLoss(copy, row, mayHide) : NO_LOSS,
     ...noCounts(),
     conflict,
   };
@@ -36,12 +44,13 @@ export function findingsOfBucket(
   copy: CampaignCopy,
   row: StoredCampaign | null,
   bucket: BucketRow | null,
+  mayHide = false,
 ): CampaignFindings {
-  const found = findingsOf(copy, row, NO_NEED);
+  const found = findingsOf(copy, row, mayHide, NO_NEED);
   const hasTotal = bucket !== null && !found.conflict && copy.total !== bucket.total;
   return {
     ...found,
-    archivedLoss: found.conflict === null ? archivedLoss(copy, bucket) : NO_LOSS,
+    archivedLoss: found.conflict === null ? archivedLoss(copy, bucket, mayHide) : NO_LOSS,
     bucket: copy.part?.bucket ?? 0,
     unknown: false,
     total: hasTotal ? { redis: copy.total, postgres: bucket.total } : null,
@@ -49,17 +58,20 @@ export function findingsOfBucket(
 }
 
 /** Whether reservations are lost that neither side has. */
-export const isLost = ({ units, reservations }: CampaignFindings['archivedLoss']): boolean => units + reservations > 0;
+export const isLost = ({ units, reservations, hidden }: CampaignFindings['archivedLoss']): boolean =>
+  hidden === true || units + reservations > 0;
 
 /** @param row of the campaign, or of the bucket; null = Postgres lacks it, and so all of its reservations */
 function archivedLoss(
   copy: CampaignCopy,
   row: Pick<StoredCampaign, 'held' | 'redeemed' | 'burned' | 'reservations'> | null,
+  mayHide: boolean,
 ): CampaignFindings['archivedLoss'] {
   if (!copy.archived) return NO_LOSS;
   const states = ['held', 'redeemed', 'burned'] as const;
   const units = states.reduce((sum, state) => sum + Math.abs(copy[state] - (row?.[state] ?? 0)), 0);
-  return { units, reservations: Math.max(0, copy.promised - (row?.reservations ?? 0)) };
+  const reservations = Math.max(0, copy.promised - (row?.reservations ?? 0));
+  return { units, reservations, ...(mayHide && units + reservations === 0 ? { hidden: true } : {}) };
 }
 
 export function needOf(copy: CampaignCopy, row: StoredCampaign | null): Need {

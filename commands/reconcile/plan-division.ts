@@ -62,7 +62,7 @@ export function planDivision(state: DividedState): DivisionPlan {
   const copy = { ...newest, status: home.copy.status, total, codes };
   const need = needOf(copy, row);
   // Each bucket has counters of its own, so the losses of an archived campaign are found by bucket.
-  const findings = { ...findingsOf(copy, row, need), archivedLoss: NO_LOSS };
+  const findings = { ...findingsOf(copy, row, false, need), archivedLoss: NO_LOSS };
   return { state, copy, home, need, totals, left, arrived, findings };
 }
 

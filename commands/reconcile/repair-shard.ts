@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { mayReacquire } from '../../shared/domain/terms.js';
 import { COUNTED } from '../../shared/image/compare.js';
 import { counted, factOf } from '../../shared/image/facts.js';
 import { type CoveredTail, JournalTail, type RedisPosition, Uncovered } from '../../shared/image/journal-tail.js';
@@ -20,7 +21,7 @@ import type { EventStream } from '../../shared/redis/event-stream.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import { LOST } from '../../shared/sale/recall.js';
+import { LOST, lastOfPass } from '../../shared/sale/recall.js';
 import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import type { CampaignFindings } from './findings.js';
@@ -178,9 +179,22 @@ export class ShardRepair {
     this.#parts = copies.map((copy) => {
       const row = campaigns.find(({ no }) => no === copy.no) ?? null;
       const bucket = buckets.find(({ no, bucket }) => no === copy.no && bucket === copy.part?.bucket) ?? null;
-      const findings = copy.part ? findingsOfBucket(copy, row, bucket) : findingsOf(copy, row);
+      const mayHide = this.#mayHide(copy, row);
+      const findings = copy.part ? findingsOfBucket(copy, row, bucket, mayHide) : findingsOf(copy, row, mayHide);
       return { copy, row, findings, counts: before.get(copy.product) ?? noCounts() };
     });
+  }
+
+  /**
+   * Whether lost changes of an archived campaign may have cancelled each other, so that equal counters prove nothing: a
+   * refund, and a late payment that took the unit again. All other changes end a held unit or make a reservation.
+   */
+  #mayHide({ archived, pass, terms }: CampaignCopy, row: StoredCampaign | null): boolean {
+    if (!archived || !row) return false;
+    if (row.recordsLost || pass === LOST) return true;
+    const last = pass === null ? null : lastOfPass(pass);
+    if (!this.found.hasGap || (last !== null && compareJournalIds(last, this.found.cursor) <= 0)) return false;
+    return mayReacquire(row) || mayReacquire(terms);
   }
 
   /** Takes over the rows as they are now, after Postgres got the campaigns that it lacked. */
@@ -244,8 +258,12 @@ export class ShardRepair {
     const rows = new RestoredRows(client);
     for (const [one, afterId] of histories)
       await rows.keepHistory({ generation: one, server: one === generation ? server : '' }, afterId, cursor.shard);
-    await rows.markLost(this.#lost.map(({ copy }) => copy.no));
     await cursor.move(client, position);
+  }
+
+  /** Marks the rows of archived campaigns that have lost records. The caller holds the locks. */
+  markLostRows(client: Queryable): Promise<void> {
+    return new RestoredRows(client).markLost(this.#lost.map(({ copy }) => copy.no));
   }
 
   /**

@@ -159,6 +159,7 @@ class Together {
       const issueCodes = await this.#announceCodes(client, created);
       for (const repair of this.repairs) await repair.writeHeads(client);
       for (const plan of planned) await writeDivision(client, plan, this.repairs[0]?.nowMs ?? 0);
+      for (const repair of this.repairs) await repair.markLostRows(client);
       await issueCodes();
       return planned;
     });

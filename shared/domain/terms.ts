@@ -213,6 +213,10 @@ export function detailTerms(terms: CampaignTerms): DetailTerms {
   return Object.fromEntries(DETAILS.map(([name]) => [name, terms[name]])) as unknown as DetailTerms;
 }
 
+/** Whether a payment that comes too late may take a free unit again. */
+export const mayReacquire = ({ latePayment }: Pick<CampaignTerms, 'latePayment'>): boolean =>
+  latePayment === 'reacquire';
+
 /** How a script reads a field in the packed text of the terms. */
 export type TextField = { field: string; kind: FieldKind };
 

@@ -175,7 +175,7 @@ function fromRow(row: Row): StoredCampaign {
     burned: Number(row.burned),
     reservations: Number(row.reservations),
     redemptionsDroppedAt: row.redemptions_dropped_at,
-    recordsLost: row.records_lost_at !== null,
+    recordsLost: Boolean(row.records_lost_at),
     hidden: row.hidden_at !== null,
     shard: row.shard,
     rules: row.rules,

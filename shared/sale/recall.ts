@@ -28,6 +28,9 @@ export const LOST = 'lost';
 /** In the name of a pass (lua/archive.lua): a journal entry of its shard, and a version of the map of campaigns. */
 const COVERED = /^(?<last>\d+-\d+)(?:\/(?<map>\d+))?@/;
 
+/** The last journal entry that Postgres had before a pass; null = the pass names none. */
+export const lastOfPass = (pass: string): string | null => COVERED.exec(pass)?.groups?.last ?? null;
+
 /** What Postgres has: the last journal entry of a shard, and the version of the map of campaigns. */
 export type Committed = { last: string; mapVersion: number };
 

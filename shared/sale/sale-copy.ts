@@ -11,6 +11,7 @@ import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import { RequestNames } from '../redis/request-names.js';
 import { type FormerTerms, type TermsCopy, unpackFormer, unpackTerms, unpackVersion } from './packed-terms.js';
+import { LOST } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
 /** The fields that only a bucket of a divided campaign has. */
@@ -36,6 +37,8 @@ export type CampaignCopy = TermsCopy & {
   waiting: number;
   /** Whether only Postgres has its reservations. */
   archived: boolean;
+  /** Name of the pass that archived it; null = it is not archived, or a user was recalled since. */
+  pass: string | null;
   /** Of an archived campaign: how many reservations were made. */
   promised: number;
 };
@@ -198,6 +201,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     burned: number('burned'),
     waiting: number('waiting'),
     archived: hash.archived !== undefined,
+    pass: hash.recalled_at && hash.archived !== LOST ? null : (hash.archived ?? null),
     promised: number('promised'),
   };
 }
