@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -323,7 +324,10 @@ async function createEmptyDatabase(): Promise<string> {
   return empty.href;
 }
 
-const MIGRATIONS = 'applied 0001_create_schema\n';
+const MIGRATIONS = `applied ${readdirSync(join(projectRoot(), 'migrations'))
+  .flatMap((file) => /^\d{4}_\w+(?=\.ts$)/.exec(file) ?? [])
+  .sort()
+  .join(', ')}\n`;
 
 test('migrations make the schema of an empty database, once', async () => {
   const empty = await createEmptyDatabase();
