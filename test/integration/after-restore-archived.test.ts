@@ -146,13 +146,19 @@ test('a late refund between a restore and its repair does not count as a loss of
   expect(await store.verdictOf(campaign)).toMatchObject({ lost: 0, drift: 0, differences: [] });
 });
 
-test('no late call is decided by older rows when Redis is filled again after the repair, until an operator decides so', async () => {
+/** An archived campaign; Postgres lacks a refund of it. */
+async function archivedWithoutRefund() {
   const campaign = await store.openCampaign({ totalLimit: 5 });
   const ann = await sellTo(campaign, 'ann', 'ben');
   const backup = await takeBackup(store.sql);
   await campaign.refund(ann);
   const late = await archive.closeAndArchive(campaign);
   await goBack(store.sql, backup);
+  return { campaign, ann, late };
+}
+
+test('no late call is decided by older rows when Redis is filled again after the repair, until an operator decides so', async () => {
+  const { campaign, ann, late } = await archivedWithoutRefund();
   await repair();
   await store.persist();
   await fillAgain(campaign);
@@ -161,12 +167,7 @@ test('no late call is decided by older rows when Redis is filled again after the
 });
 
 test('no late call is decided by older rows when the repair fails before it has marked the campaign', async () => {
-  const campaign = await store.openCampaign({ totalLimit: 5 });
-  const ann = await sellTo(campaign, 'ann', 'ben');
-  const backup = await takeBackup(store.sql);
-  await campaign.refund(ann);
-  const late = await archive.closeAndArchive(campaign);
-  await goBack(store.sql, backup);
+  const { campaign, ann, late } = await archivedWithoutRefund();
   const redis = Object.create(sale.redis, { hset: { value: () => Promise.reject(new Error('Redis is away')) } });
   const failing = restorePostgres({ ...parts, redis }, { dryRun: false, settleMs: 50 });
   await expect(failing).rejects.toThrow('Redis is away');
