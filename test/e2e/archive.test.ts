@@ -193,7 +193,7 @@ test('a returning user gets Retry-After while Postgres is away, and the response
     () => elsewhere.checkout(),
   ];
   for (const call of calls) expectProblem(await call(), 503, 'temporarily_unavailable');
-  await proxy.forward();
+  await proxy.heal();
   const answers = await until('Postgres is back', async () => {
     const confirmed = await new PaymentService(url).confirm(String(ids[0]));
     return confirmed.status === 200 && [confirmed, await elsewhere.queueStatus(), await elsewhere.checkout()];

@@ -92,7 +92,7 @@ test('an API whose Postgres is away reads nothing from it for a moment, and then
   });
   expectProblem(await validate(String(codes[1])), 503, 'temporarily_unavailable');
   expect((await validate(known)).status).toBe(200);
-  await proxy.forward();
+  await proxy.heal();
   await until('it reads again', async () => (await validate(String(codes[1]))).status === 200);
   expect(await isOpen(0)).toBe(true);
 });

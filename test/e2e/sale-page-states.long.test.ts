@@ -260,7 +260,7 @@ inBrowser('the page of a sale', () => {
     await until('it says so', async () => (await textOf(page, 'status')) === 'Reconnecting');
     expect(await textOf(page, 'connection')).toMatch(/^(Your place is safe|No connection)/);
     expect(await textOf(page, 'updated')).toBe('');
-    await way.forward();
+    await way.heal();
     await until('it is up to date again', async () => (await textOf(page, 'updated')).startsWith('Updated'));
   });
 

@@ -310,7 +310,7 @@ inBrowser('the page of a sale', () => {
     await until('it says so', async () => (await textOf(page, 'connection')).startsWith('No connection'));
     expect(await textOf(page, 'headline')).toBe('Your place in line');
     await payments.release(held);
-    await way.forward();
+    await way.heal();
     await context.setOffline(false);
     await shows(page, 'It is your turn');
     await until('it is connected again', () => isLive(page));

@@ -72,7 +72,7 @@ test('a stale Redis is not taken into service by processes that start before Pos
   const [api2, worker2] = await Promise.all([stage.startApi(stale, late2), stage.startWorker(stale, late2)]);
   const refused = await buyOnce(api2.url, product, 'stranger', 'key-of-a-stranger');
   expect(refused.answer.status).toBe(503);
-  for (const { postgres } of [api2, worker2]) await postgres.forward();
+  for (const { postgres } of [api2, worker2]) await postgres.heal();
   await ready(api2);
   const strangers = await buy(api2.url, product, named('stranger', 3));
   expect(strangers.map(({ answer }) => answer.status)).toEqual([202, 202, 202]);
@@ -373,7 +373,7 @@ test('a key under which both sides of a partition gave a unit repeats the one th
   await ready(other);
   const inForce = await unitOf(other.url);
   expect(inForce).not.toBe(first);
-  await isolated.postgres.forward();
+  await isolated.postgres.heal();
   await moveTo(isolated, replica);
   await ready(isolated);
   const rows = () => stage.query<{ id: string; status: string }>('select redemption_id as id, status from redemptions');
@@ -422,7 +422,7 @@ test('after a demotion with open connections every process finds the new primary
   const api = await stage.startApi(primary);
   const product = await new Operator(api.url).openCampaign({ ...TERMS, total_limit: 20 });
   await buy(api.url, product, named('before', 3));
-  for (const member of [api, worker]) await member.redis.moveTo(replica.engine.port);
+  for (const member of [api, worker]) await member.redis.switchTo(replica.engine.port, { keep: true });
   await primary.redis.call('FAILOVER', 'TIMEOUT', '5000');
   await until('the replica is the primary', async () => String(await replica.redis.call('ROLE')).startsWith('master'));
   await until('a checkout succeeds', async () => {

@@ -476,7 +476,7 @@ test('an API that is cut off from Postgres never says that a campaign does not e
   expect((await repeat(buyer as Buyer)).status).toBe(503);
   expect((await confirmOnce(String(buyer?.reservation))).status).not.toBe(404);
   // What it knows goes on.
-  await proxy.forward();
+  await proxy.heal();
   await until('it knows the campaign', async () => (await repeat(buyer as Buyer)).status === 200);
   expect((await sendOnce(`${own}/flash-sale/campaign?product_id=no-such-product`)).status).toBe(404);
   stage.url = url;
@@ -510,7 +510,7 @@ test('an API that is cut off from Postgres takes no user of a campaign with buck
   }
   // Of both, some users are in the other bucket.
   expect([...seen]).toEqual(expect.arrayContaining(['completed 503', 'queued 503']));
-  await proxy.forward();
+  await proxy.heal();
   const left = shoppers.at(-1) as Shopper;
   const leave = () =>
     sendOnce(`${own}/flash-sale/queue`, { method: 'DELETE', headers: { 'x-ticket': String(left.ticket) } });

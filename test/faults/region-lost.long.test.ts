@@ -105,7 +105,7 @@ test('after a hand-over to an older copy, exactly the decisions are listed that 
   // The replacement decides again, and the list stays the same.
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
-  await toUs.moveTo(Number(restored.env.PORT));
+  await toUs.switchTo(Number(restored.env.PORT), { keep: true });
   await untilLinked(eu, 'us');
   await redeem(eu, second);
   await redeem(eu, again);

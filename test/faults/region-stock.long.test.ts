@@ -65,8 +65,8 @@ async function cut(): Promise<void> {
 }
 
 async function heal(): Promise<void> {
-  await toUs.forward();
-  await toEu.forward();
+  await toUs.heal();
+  await toEu.heal();
   await Promise.all([untilLinked(us, 'eu'), untilLinked(eu, 'us')]);
 }
 

@@ -197,8 +197,8 @@ test('a link that is cut under load refuses only codes of the other region', asy
   expect(await redeem(eu, fields(mine))).toMatchObject({ status: 201 });
   const before = crowd.told.length;
   await until('own codes go on', () => crowd.told.length >= Math.min(before + 20, attempts.length));
-  await toUs.forward();
-  await toEu.forward();
+  await toUs.heal();
+  await toEu.heal();
   const told = await redeeming;
   expect(crowd.repeated).toBeGreaterThan(0);
   expect(countOutcomes(told)).toEqual({ '201 redeemed': 800, '409 already_redeemed': 800 });
@@ -263,8 +263,7 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect(Date.parse(ended)).toBeGreaterThan(Date.now() - 600_000);
   await Promise.all([restored.startWorker(), restored.startApi()]);
   await restored.ready();
-  await toUs.moveTo(Number(restored.env.PORT));
-  await toUs.forward();
+  await toUs.switchTo(Number(restored.env.PORT));
   await untilLinked(eu, 'us');
   expect(await redeem(eu, fields(used))).toMatchObject({ status: 409, body: { code: 'already_redeemed' } });
   expect((await redeem(eu, fields(unused))).status).toBe(201);
@@ -283,8 +282,7 @@ test('after a hand-over, the old owner that comes back refuses, and the new one 
   expect((await readinessOf(us.stage.url))?.status).toBe(503);
   expect(await runRegions(us.stage.env)).toContain(`does not serve: another installation owns it since epoch ${epoch}`);
   // Other regions refuse what the old owner says, although its address replies again.
-  await toUs.moveTo(Number(new URL(us.stage.url).port));
-  await toUs.forward();
+  await toUs.switchTo(Number(new URL(us.stage.url).port));
   await until('the link to the old owner is refused', async () => {
     const found = await readinessOf(eu.stage.url);
     return found?.checks.region_us?.detail === `it has epoch 1, and the owner has epoch ${epoch}`;

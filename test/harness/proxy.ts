@@ -7,15 +7,14 @@ import { atEnd } from './cleanup.js';
 /** What the process of the proxies is to do; `proxy` is the number of one of them. */
 export type ProxyOrder = { proxy: number } & (
   | { what: 'open'; targetPort: number; delayMs: number }
-  | { what: 'move'; targetPort: number }
+  | { what: 'switch'; targetPort: number; keep: boolean }
   | { what: 'lose'; text: string }
-  | { what: 'swallow' | 'forward' | 'close' }
+  | { what: 'swallow' | 'heal' | 'cut' | 'close' }
 );
 
 /**
- * A TCP proxy in front of an engine that can stop forwarding without closing anything: a network that swallows packets.
- * It is in a process of its own, because a crowd or a log that is read in the test would hold its packets back. Each
- * method returns when the proxy does what was asked for.
+ * A TCP proxy in front of an engine (torture/cluster/link.ts), in a process of its own, because a crowd or a log that is
+ * read in the test would hold its packets back. Each method returns when the proxy does what was asked for.
  */
 export class EngineProxy {
   private constructor(
@@ -31,9 +30,9 @@ export class EngineProxy {
     return new EngineProxy(await host.order({ proxy: number, what: 'open', targetPort, delayMs }), number, host);
   }
 
-  /** New connections go to another engine; those that exist stay, as behind the address of a managed service. */
-  async moveTo(targetPort: number): Promise<void> {
-    await this.host.order({ proxy: this.number, what: 'move', targetPort });
+  /** New connections go to another engine. Existing ones are cut; with `keep` they stay, as behind a managed service. */
+  async switchTo(targetPort: number, { keep = false } = {}): Promise<void> {
+    await this.host.order({ proxy: this.number, what: 'switch', targetPort, keep });
   }
 
   /** From now on nothing passes, in both directions, and new connections get no answer. */
@@ -42,8 +41,13 @@ export class EngineProxy {
   }
 
   /** What was swallowed is gone, as are its connections; new ones pass. */
-  async forward(): Promise<void> {
-    await this.host.order({ proxy: this.number, what: 'forward' });
+  async heal(): Promise<void> {
+    await this.host.order({ proxy: this.number, what: 'heal' });
+  }
+
+  /** Closes every connection. */
+  async cut(): Promise<void> {
+    await this.host.order({ proxy: this.number, what: 'cut' });
   }
 
   /** Loses the next response that contains a text, and closes its connection: the request was served without one. */

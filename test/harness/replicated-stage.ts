@@ -134,8 +134,7 @@ export class ReplicatedStage {
 
 /** Moves a process to another server, as an address that follows the primary does; its connections are cut. */
 export async function moveTo(member: Member, node: Node): Promise<void> {
-  await member.redis.moveTo(node.engine.port);
-  await member.redis.forward();
+  await member.redis.switchTo(node.engine.port);
 }
 
 export async function promote(node: Node): Promise<void> {

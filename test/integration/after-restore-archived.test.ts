@@ -167,7 +167,7 @@ test('no late call is decided by older rows when Redis is filled again after the
 });
 
 test('no late call is decided by older rows when the repair fails before it has marked the campaign', async () => {
-  const { campaign, ann, late } = await archivedWithoutRefund();
+  const { ann, late } = await archivedWithoutRefund();
   const redis = Object.create(sale.redis, { hset: { value: () => Promise.reject(new Error('Redis is away')) } });
   const failing = restorePostgres({ ...parts, redis }, { dryRun: false, settleMs: 50 });
   await expect(failing).rejects.toThrow('Redis is away');

@@ -254,7 +254,7 @@ test('the code filter does not trust a connection on which nothing arrives any m
   expect(filter.lookups.unsure).toBe(40);
   // It gives the connection up by itself.
   await closed;
-  await proxy.forward();
+  await proxy.heal();
   await sure(filter);
   expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
 });

@@ -78,7 +78,7 @@ describe('RedisConnections', () => {
     // Ends with UNBLOCKED, or is sent again to the new primary when another connection learns of the demotion first.
     const blocked = blocking.xread('BLOCK', 60_000, 'STREAMS', 'stream', '0-0').catch((error: Error) => error.message);
 
-    await proxy.moveTo(second.port);
+    await proxy.switchTo(second.port, { keep: true });
     await demote();
     await until('no client is connected to the old primary', async () => (await clientsOf(first.client)).length === 0);
     await Promise.all([commands, jobs, blocking, subscription].map(readyOn));
@@ -112,7 +112,7 @@ describe('RedisConnections', () => {
     commands.on('close', () => {
       closed += 1;
     });
-    await proxy.moveTo(second.port);
+    await proxy.switchTo(second.port, { keep: true });
     await demote();
     const replies = await Promise.allSettled(Array.from({ length: 1_000 }, (_, i) => commands.set(`k${i}`, '1')));
     expect(replies.every(({ status }) => status === 'rejected')).toBe(true);
@@ -164,7 +164,7 @@ describe('RedisConnections', () => {
     await proxy.swallow();
     const closed = new Promise((resolve) => subscription.once('close', resolve));
     await closed;
-    await proxy.forward();
+    await proxy.heal();
     await until('messages arrive', async () => {
       await first.client.publish('news', 'hello');
       return heard.includes('hello');

@@ -108,7 +108,7 @@ describe('ReplicationWatch', () => {
     replica.kill('SIGSTOP');
     const lost = watch.replicated();
     await until('it waits', async () => (await marks()) > 0);
-    await proxy.forward();
+    await proxy.cut();
     expect(await lost).toBe(false);
     replica.kill('SIGCONT');
     // Called while there is no connection.
@@ -119,7 +119,7 @@ describe('ReplicationWatch', () => {
   it('does not take the replicas of another server for those of the server that replied', async () => {
     const { watch, proxy, connection } = await startWatch(1, SHORT);
     await startReplica(other.port);
-    await proxy.moveTo(other.port);
+    await proxy.switchTo(other.port, { keep: true });
     connection.disconnect(true);
     await until(
       'the connection is on the other server',
@@ -128,7 +128,7 @@ describe('ReplicationWatch', () => {
     await commands.set('value', 'on the primary');
     expect(await watch.replicated()).toBe(false);
     // It looks for the primary by itself.
-    await proxy.moveTo(primary.port);
+    await proxy.switchTo(primary.port, { keep: true });
     await until('it confirms again', () => watch.replicated());
     expect(await replid(connection)).toBe(server);
   });

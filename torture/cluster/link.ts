@@ -4,6 +4,7 @@ type Pair = { client: Socket; server: Socket };
 
 /**
  * A TCP proxy between one process and one server, so that this process alone can be cut off or sent to another server.
+ * Fault tests have theirs in a process of its own (test/harness/proxy.ts).
  */
 export class Link {
   readonly #server: Server;
@@ -11,15 +12,19 @@ export class Link {
   #targetPort: number;
   #swallowing = false;
   #responsesToCut = 0;
+  #textToLose: string | null = null;
+  readonly #delayMs: number;
 
-  private constructor(server: Server, targetPort: number) {
+  private constructor(server: Server, targetPort: number, delayMs: number) {
     this.#server = server;
     this.#targetPort = targetPort;
+    this.#delayMs = delayMs;
   }
 
-  static async open(targetPort: number): Promise<Link> {
+  /** @param delayMs how long it holds back what passes, in each direction: the distance of another region */
+  static async open(targetPort: number, delayMs = 0): Promise<Link> {
     const server = createServer({ noDelay: true });
-    const link = new Link(server, targetPort);
+    const link = new Link(server, targetPort, delayMs);
     server.on('connection', (client) => link.#join(client));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -44,7 +49,7 @@ export class Link {
 
   /** Closes every connection. */
   cut(): void {
-    for (const pair of [...this.#pairs]) drop(pair);
+    for (const pair of [...this.#pairs]) this.#drop(pair);
   }
 
   /** Cuts the next `count` responses after their first half. */
@@ -52,7 +57,15 @@ export class Link {
     this.#responsesToCut = count;
   }
 
-  /** Nothing passes in either direction, and no connection is closed: a network that loses packets. */
+  /** Loses the next response that contains a text, and closes its connection: the request was served without one. */
+  loseResponseWith(text: string): void {
+    this.#textToLose = text;
+  }
+
+  /**
+   * Nothing passes in either direction, and no connection is closed: a network that loses packets. New connections get
+   * no response.
+   */
   swallow(): void {
     this.#swallowing = true;
   }
@@ -74,32 +87,45 @@ export class Link {
     const server = connect({ port: this.#targetPort, host: '127.0.0.1', noDelay: true });
     const pair = { client, server };
     this.#pairs.add(pair);
-    client.on('data', (chunk) => {
-      if (!this.#swallowing) server.write(chunk);
-    });
+    client.on('data', (chunk) => this.#later(() => this.#pass(chunk, server)));
     server.on('data', (chunk) => this.#respond(pair, chunk));
     for (const socket of [client, server]) {
       socket.on('error', () => socket.destroy());
       socket.on('close', () => {
-        this.#pairs.delete(pair);
-        if (!this.#swallowing) drop(pair);
+        if (this.#swallowing) this.#pairs.delete(pair);
+        // After what is still held back.
+        else this.#later(() => this.#drop(pair));
       });
     }
   }
 
   #respond(pair: Pair, chunk: Buffer): void {
     if (this.#swallowing) return;
-    if (this.#responsesToCut === 0 || chunk.length < 2) {
-      pair.client.write(chunk);
-      return;
+    const isLost = this.#textToLose !== null && chunk.includes(this.#textToLose);
+    if (isLost) {
+      this.#textToLose = null;
+      this.#drop(pair);
+    } else if (this.#responsesToCut === 0 || chunk.length < 2) {
+      this.#later(() => this.#pass(chunk, pair.client));
+    } else {
+      this.#responsesToCut -= 1;
+      pair.client.end(chunk.subarray(0, Math.floor(chunk.length / 2)));
+      pair.server.destroy();
     }
-    this.#responsesToCut -= 1;
-    pair.client.end(chunk.subarray(0, Math.floor(chunk.length / 2)));
+  }
+
+  #pass(chunk: Buffer, to: Socket): void {
+    if (!this.#swallowing && to.writable) to.write(chunk);
+  }
+
+  #later(work: () => void): void {
+    if (this.#delayMs === 0) work();
+    else setTimeout(work, this.#delayMs);
+  }
+
+  #drop(pair: Pair): void {
+    this.#pairs.delete(pair);
+    pair.client.destroy();
     pair.server.destroy();
   }
-}
-
-function drop({ client, server }: Pair): void {
-  client.destroy();
-  server.destroy();
 }
