@@ -1,18 +1,19 @@
-// An HTTP client with one raw socket: requests are prepared bytes, responses are parsed as far as needed. Thousands of
-// them fit in one process, at a tenth of the cost of Artillery, for load that has to arrive at one moment.
+// HTTP clients with one raw socket each: requests are prepared bytes, responses are parsed as far as needed. Thousands
+// of them fit in one process, at a tenth of the cost of Artillery, for load that has to arrive at one moment.
 import { connect } from 'node:net';
 import { outcomeOf } from './tally.mjs';
 
 const SILENT_MS = 15_000;
 
+/** @typedef {{ status: number, text: string, ms: number }} Response */
 /** @typedef {{ status: number, outcome: string, body: any, ms: number }} Answer */
 
-/** One client, with one connection that it keeps open. */
-export class HttpClient {
+/** One connection that is kept open, with one request at a time. */
+export class Connection {
   /** @type {import('node:net').Socket | null} */
   #socket = null;
   #text = '';
-  /** @type {{ resolve: (answer: Answer) => void, reject: (error: Error) => void, since: number } | null} */
+  /** @type {{ resolve: (response: Response) => void, reject: (error: Error) => void, since: number } | null} */
   #waiting = null;
 
   /** @param {string} url of the server */
@@ -43,9 +44,9 @@ export class HttpClient {
    * @param {Buffer | string} bytes of a whole request
    * @param {number} [since] when it was due, in `performance.now()`: a late generator must not make the server look
    *   fast
-   * @returns {Promise<Answer>}
+   * @returns {Promise<Response>}
    */
-  request(bytes, since = performance.now()) {
+  exchange(bytes, since = performance.now()) {
     return new Promise((resolve, reject) => {
       if (this.#socket === null || this.#socket.destroyed) return reject(new Error('there is no connection'));
       this.#waiting = { resolve, reject, since };
@@ -58,19 +59,6 @@ export class HttpClient {
     this.#socket?.destroy();
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {object | null} json
-   * @param {string} [headers] with their line ends
-   */
-  prepare(method, path, json, headers = '') {
-    const body = json === null ? '' : JSON.stringify(json);
-    const type =
-      json === null ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`;
-    return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: ${this.hostHeader}\r\n${type}${headers}\r\n${body}`);
-  }
-
   /** @param {string} chunk */
   #onData(chunk) {
     this.#text += chunk;
@@ -79,11 +67,10 @@ export class HttpClient {
     const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#text)?.[1] ?? 0);
     if (this.#text.length < end + 4 + length) return;
     const { resolve, since } = this.#waiting;
-    const status = Number(this.#text.slice(9, 12));
-    const body = JSON.parse(this.#text.slice(end + 4, end + 4 + length) || 'null');
+    const [status, text] = [Number(this.#text.slice(9, 12)), this.#text.slice(end + 4, end + 4 + length)];
     this.#text = '';
     this.#waiting = null;
-    resolve({ status, outcome: outcomeOf(status, body), body, ms: performance.now() - since });
+    resolve({ status, text, ms: performance.now() - since });
   }
 
   /** @param {Error} error */
@@ -91,6 +78,45 @@ export class HttpClient {
     this.#waiting?.reject(error);
     this.#waiting = null;
   }
+}
+
+/** A client that reads the JSON of each response. */
+export class HttpClient extends Connection {
+  /**
+   * @param {Buffer | string} bytes of a whole request
+   * @param {number} [since] see `exchange`
+   * @returns {Promise<Answer>}
+   */
+  async request(bytes, since) {
+    const { status, text, ms } = await this.exchange(bytes, since);
+    const body = JSON.parse(text || 'null');
+    return { status, outcome: outcomeOf(status, body), body, ms };
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {object | null} json
+   * @param {string[]} [headers]
+   */
+  prepare(method, path, json, headers) {
+    return requestBytes(method, path, headers, json ?? undefined, this.hostHeader);
+  }
+}
+
+/**
+ * A request as bytes.
+ * @param {string} method
+ * @param {string} path
+ * @param {string[]} [headers]
+ * @param {unknown} [json]
+ * @param {string} [host]
+ */
+export function requestBytes(method, path, headers = [], json, host = 'bench') {
+  const body = json === undefined ? '' : JSON.stringify(json);
+  const ofBody =
+    json === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`];
+  return Buffer.from([`${method} ${path} HTTP/1.1`, `Host: ${host}`, ...ofBody, ...headers, '', body].join('\r\n'));
 }
 
 /**

@@ -6,7 +6,8 @@
 // beyond its 20 a second. The last kind is the GET of a token from a network beyond its limit. Goal: a request of a
 // banned caller costs less than a quarter of a confirmed checkout.
 // Last record (2026-11-23, 500719d, load 1.0): us {"confirmed":75.2,"banned_network":20.2,"banned_device":26,"banned_user":25.2,"device_over_quota":56,"network_over_quota":18.6}, ratios {"banned_network":0.268,"banned_device":0.346,"banned_user":0.335,"device_over_quota":0.745,"network_over_quota":0.247}, met false
-import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
+import { requestBytes } from '../http-client.mjs';
+import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, round } from './measure.mjs';
 
 const ROUNDS = 9;

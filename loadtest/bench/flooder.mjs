@@ -2,7 +2,7 @@
 // way on each. The first message names the flood, the answer says that it runs, and `stop` ends it. It sends the number
 // of responses by status. Loopback only.
 import { connect } from 'node:net';
-import { requestBytes } from './load.mjs';
+import { requestBytes } from '../http-client.mjs';
 
 /** Another address than that of the shoppers. */
 const ADDRESS = '127.0.0.2';

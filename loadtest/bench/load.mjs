@@ -1,8 +1,7 @@
 // Generates HTTP load in this process: raw sockets with prepared requests, so that it costs a fraction of the server's
 // work.
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { connect } from 'node:net';
+import { Connection, requestBytes } from '../http-client.mjs';
 import { ADMIN, ATTESTATION_KEY } from './environment.mjs';
 
 /**
@@ -32,14 +31,6 @@ export function tokenOf(device, expiresAt = Math.floor(Date.now() / 1000) + 30, 
   return { device_fp: device, attestation: `a1.${mac}`, expires_at: expiresAt };
 }
 
-/** A request as bytes. @param {string} method @param {string} path @param {string[]} headers @param {unknown} [json] */
-export function requestBytes(method, path, headers, json) {
-  const body = json === undefined ? '' : JSON.stringify(json);
-  const ofBody =
-    json === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`];
-  return Buffer.from([`${method} ${path} HTTP/1.1`, 'Host: bench', ...ofBody, ...headers, '', body].join('\r\n'));
-}
-
 /**
  * A checkout with its own token, as bytes.
  * @param {string} product
@@ -62,7 +53,6 @@ export function checkoutRequest(product, user, key, { path, device = `fp-${user}
  * @returns {Promise<Outcome>}
  */
 export async function drive(url, requests, { connections = 64, keepBodies = false, awake = false } = {}) {
-  const { hostname, port } = new URL(url);
   /** @type {Outcome} */
   const outcome = { replies: new Map(), ms: 0, latencies: [], bodies: [] };
   let next = 0;
@@ -72,58 +62,26 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
     if (running) setImmediate(stayAwake);
   };
   if (awake) stayAwake();
-  await Promise.all(
-    Array.from(
-      { length: Math.min(connections, requests.length) },
-      () =>
-        new Promise((resolve, reject) => {
-          const socket = connect(Number(port), hostname);
-          socket.setNoDelay(true);
-          let sentAt = 0;
-          const send = () => {
-            const request = requests[next];
-            next += 1;
-            if (!request) {
-              socket.end();
-              resolve(undefined);
-              return;
-            }
-            sentAt = performance.now();
-            socket.write(request);
-          };
-          socket.on('connect', send);
-          socket.on('error', reject);
-          onResponse(socket, (status, body) => {
-            outcome.replies.set(status, (outcome.replies.get(status) ?? 0) + 1);
-            outcome.latencies.push(performance.now() - sentAt);
-            if (keepBodies) outcome.bodies.push(body);
-            send();
-          });
-        }),
-    ),
-  );
+  const lane = async () => {
+    const connection = new Connection(url);
+    await connection.connect();
+    for (let request = requests[next++]; request; request = requests[next++]) {
+      const response = await connection.exchange(request);
+      count(outcome, response);
+      if (keepBodies) outcome.bodies.push(response.text);
+    }
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: Math.min(connections, requests.length) }, lane));
   running = false;
   outcome.ms = performance.now() - began;
   return outcome;
 }
 
-/**
- * Calls back for each response on a connection that carries one request at a time.
- * @param {import('node:net').Socket} socket
- * @param {(status: number, body: string) => void} take
- */
-function onResponse(socket, take) {
-  let text = '';
-  socket.on('data', (chunk) => {
-    text += chunk.toString('latin1');
-    const end = text.indexOf('\r\n\r\n');
-    if (end < 0) return;
-    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
-    if (text.length < end + 4 + length) return;
-    const [status, body] = [Number(text.slice(9, 12)), text.slice(end + 4, end + 4 + length)];
-    text = '';
-    take(status, body);
-  });
+/** @param {Outcome} outcome @param {import('../http-client.mjs').Response} response */
+function count({ replies, latencies }, { status, ms }) {
+  replies.set(status, (replies.get(status) ?? 0) + 1);
+  latencies.push(ms);
 }
 
 /** How often requests that are due are sent. */
@@ -139,59 +97,47 @@ const TICK_MS = 1;
  * @returns {Promise<Outcome>}
  */
 export async function driveAtRate(url, requests, perSecond, connections) {
-  const { hostname, port } = new URL(url);
   /** @type {Outcome} */
   const outcome = { replies: new Map(), ms: 0, latencies: [], bodies: [] };
-  /** @type {((index: number) => void)[]} */
-  const free = [];
+  const all = Array.from({ length: connections }, () => new Connection(url));
+  await Promise.all(all.map((connection) => connection.connect()));
+  const free = [...all];
   const gapMs = 1_000 / perSecond;
-  let began = 0;
+  const began = performance.now();
   let next = 0;
-  /** @type {() => void} */
+  /** @type {(value?: undefined) => void} */
   let finish = () => {};
   /** @type {(error: Error) => void} */
   let fail = () => {};
   const finished = new Promise((resolve, reject) => {
-    finish = () => resolve(undefined);
+    finish = resolve;
     fail = reject;
   });
+  const send = (/** @type {Connection} */ connection) => {
+    const scheduledAt = began + next * gapMs;
+    const request = requests[next] ?? '';
+    next += 1;
+    connection.exchange(request, scheduledAt).then((response) => {
+      count(outcome, response);
+      free.push(connection);
+      if (outcome.latencies.length === requests.length) finish();
+      else sendDue();
+    }, fail);
+  };
   const sendDue = () => {
     const due = Math.min(requests.length, Math.floor((performance.now() - began) / gapMs) + 1);
-    for (; next < due; next += 1) {
-      const send = free.pop();
-      if (!send) return;
-      send(next);
+    while (next < due) {
+      const connection = free.pop();
+      if (!connection) return;
+      send(connection);
     }
   };
-  const sockets = await Promise.all(
-    Array.from({ length: connections }, async () => {
-      const socket = connect(Number(port), hostname);
-      socket.setNoDelay(true);
-      socket.on('error', fail);
-      let scheduledAt = 0;
-      const send = (/** @type {number} */ index) => {
-        scheduledAt = began + index * gapMs;
-        socket.write(requests[index] ?? '');
-      };
-      onResponse(socket, (status) => {
-        outcome.replies.set(status, (outcome.replies.get(status) ?? 0) + 1);
-        outcome.latencies.push(performance.now() - scheduledAt);
-        free.push(send);
-        if (outcome.latencies.length === requests.length) finish();
-        else sendDue();
-      });
-      await once(socket, 'connect');
-      free.push(send);
-      return socket;
-    }),
-  );
-  began = performance.now();
   const ticking = setInterval(sendDue, TICK_MS);
   try {
     await finished;
   } finally {
     clearInterval(ticking);
-    for (const socket of sockets) socket.destroy();
+    for (const connection of all) connection.close();
   }
   outcome.ms = performance.now() - began;
   return outcome;

@@ -11,9 +11,10 @@
 // Last record (2026-11-23, 74b70b8, load 0.3): sales 24, calls 439200, api_mb [301.8,323.7], worker_mb [173.6,166.6], growth [1.073,0.96], redis_mb {"start":3.4,"highest":164.3,"end":3.5}, events {"entries":100004,"mb":79.2}, redis_bytes_per_sale 3959, keys_left {"queues":-1,"campaign":24,"n":2}, met true
 
 import { Redis } from 'ioredis';
+import { requestBytes } from '../http-client.mjs';
 import { usedBytes, withoutEvents } from './engine.mjs';
 import { SERVICE } from './environment.mjs';
-import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
+import { checkoutRequest, drive, operator } from './load.mjs';
 import { last, residentBytes, round } from './measure.mjs';
 
 const SALES = Number(process.env.BENCH_SALES ?? 24);

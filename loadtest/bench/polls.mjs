@@ -4,7 +4,8 @@
 // of their place, in rounds. CPU of both processes over the polls, medians of the rounds. The generator does not sleep,
 // because the kernel would charge the server for waking it.
 // Last record (2026-11-23, 500719d, load 1.7): api_us 50.5, redis_us 16.7
-import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
+import { requestBytes } from '../http-client.mjs';
+import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuOf, cpuSince, median, round } from './measure.mjs';
 
 const WAITING = 2_000;

@@ -13,7 +13,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findNginx, localConfiguration } from '../../scripts/engines/nginx.mjs';
-import { drive, operator, requestBytes } from './load.mjs';
+import { requestBytes } from '../http-client.mjs';
+import { drive, operator } from './load.mjs';
 import { cpuOf, cpuSince, median, round } from './measure.mjs';
 
 const ROUNDS = 7;

@@ -54,7 +54,7 @@ export const scenario = {
         const expiresAt = Math.floor(Date.now() / 1000) + TOKEN_SECONDS;
         const device = tokenOf(`d-${user}`, expiresAt, stage.attestationKey);
         const json = { product_id: product, user_id: user, qty: 1, ...device };
-        const bytes = pool.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+        const bytes = pool.prepare('POST', '/flash-sale/checkout', json, [`Idempotency-Key: key-of-${user}`]);
         const answer = await pool.ask(tally, 'checkout', bytes, { since: due });
         lateMs = performance.now() - began - seconds * 1000;
         if (answer?.status !== 200) return;

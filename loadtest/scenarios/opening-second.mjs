@@ -34,12 +34,9 @@ export const scenario = {
     run.say(`${people.toLocaleString('en')} phones open the page`);
     const clients = await connectClients(run, people);
     const requests = clients.map(({ client, user, device }) =>
-      client.prepare(
-        'POST',
-        '/flash-sale/checkout',
-        { product_id: product, user_id: user, qty: 1, ...device },
-        `Idempotency-Key: key-of-${user}\r\n`,
-      ),
+      client.prepare('POST', '/flash-sale/checkout', { product_id: product, user_id: user, qty: 1, ...device }, [
+        `Idempotency-Key: key-of-${user}`,
+      ]),
     );
     /** @type {(import('../http-client.mjs').Answer | null)[]} */
     const answers = [];

@@ -98,7 +98,7 @@ export const scenario = {
  */
 async function checkOut(run, pool, product, user) {
   const json = { product_id: product, user_id: user, qty: 1 };
-  const bytes = pool.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+  const bytes = pool.prepare('POST', '/flash-sale/checkout', json, [`Idempotency-Key: key-of-${user}`]);
   /** @type {number | null} */
   let asked = null;
   const answer = await insist(run, pool, 'checkout', bytes, () => {
@@ -112,7 +112,7 @@ async function checkOut(run, pool, product, user) {
 
 /** @param {LoadRun} run @param {ConnectionPool} pool @param {string} reservation */
 async function release(run, pool, reservation) {
-  const headers = `Authorization: Bearer ${run.target.serviceKey}\r\n`;
+  const headers = [`Authorization: Bearer ${run.target.serviceKey}`];
   const bytes = pool.prepare('POST', '/flash-sale/release', { reservation_id: reservation }, headers);
   const answer = await insist(run, pool, 'release', bytes);
   if (answer?.status !== 200) run.tally.fault(`${reservation} was not released`);

@@ -69,7 +69,7 @@ export const scenario = {
       for (const [at, welcome] of winners.entries()) {
         const reservation = welcome?.frame.reservation_id;
         tally.promised(product, waiting[at]?.user ?? '', String(reservation));
-        const key = `Authorization: Bearer ${run.target.serviceKey}\r\n`;
+        const key = [`Authorization: Bearer ${run.target.serviceKey}`];
         await ask(
           tally,
           'confirm',
@@ -103,7 +103,7 @@ async function standInLine(run, product, people) {
   const line = [];
   await forEach(clients, 64, async ({ client, user, device }) => {
     const json = { product_id: product, user_id: user, qty: 1, ...device };
-    const request = client.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+    const request = client.prepare('POST', '/flash-sale/checkout', json, [`Idempotency-Key: key-of-${user}`]);
     const answer = await ask(run.tally, 'checkout', client, request);
     if (answer) line.push({ user, ...answer.body.data });
     client.close();
