@@ -756,6 +756,38 @@ test('reconcile --after-restore gives no event a number that was used before, an
   expect(again).toHaveLength(3);
 });
 
+test.each([
+  ['that the stream skipped', async () => undefined],
+  ['that the stream has trimmed', async () => sale.redis.xtrim(keys.events, 'MAXLEN', 1)],
+])('reconcile --after-restore publishes an event with a number %s', async (_, trim) => {
+  const campaign = await store.openCampaign({ totalLimit: 9 });
+  await campaign.take('ann');
+  await store.persist();
+  await publish();
+  const backup = await takeBackup(store.sql);
+  // As a transaction does that is rolled back.
+  await store.sql.query("select nextval(pg_get_serial_sequence('outbox', 'seq'))");
+  await campaign.confirm(await campaign.take('bob'));
+  await store.persist();
+  await publish();
+  await trim();
+  await goBack(store.sql, backup);
+  // A worker wrote on, of another shard.
+  await store.sql.query(
+    `insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, data)
+     select gen_random_uuid(), 'dev.doorbuster.campaign.drifted.v1', 'of ' || product_id, campaign_id, product_id, now(), '{}'
+     from campaigns where no = $1`,
+    [campaign.terms.no],
+  );
+  const { rows: unseen } = await store.sql.query('select event_id from outbox_events where subject = $1', [
+    `of ${campaign.product}`,
+  ]);
+  expect((await repair()).renumberedEvents).toBe(1);
+  await publish();
+  expect(await streamed()).toContain(unseen[0]?.event_id);
+  expect((await repair()).renumberedEvents).toBe(0);
+});
+
 test('reconcile --after-restore records the history that Redis is in', async () => {
   await store.sql.query('delete from journal_histories');
   await repair();
