@@ -66,6 +66,17 @@ export function placeOfPerson(user: string, person: PersonCopy, first: FirstChan
 }
 
 /**
+ * The place that a user had at the position and left since, although the record is about a later place or a unit; null
+ * = there is none.
+ */
+export function placeLeftSince(user: string, { lineNo }: PersonCopy, first: FirstChange): PlannedPlace | null {
+  const { before, left } = first('place', user) ?? {};
+  return before && left && before.lineNo !== lineNo
+    ? { lineNo: before.lineNo, status: 'waiting', user, ...left }
+    : null;
+}
+
+/**
  * The place from which a reservation was made, as it was at the position; null = there was none.
  * @param isMade whether the reservation existed at the position
  */

@@ -26,7 +26,15 @@ import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import type { CampaignFindings } from './findings.js';
 import { type Counts, count, findingsOf, findingsOfBucket, isLost, needOf, noCounts } from './need.js';
-import { endOfPlace, isErased, type PlannedPlace, placeOfPerson, placeOfReservation, ticketOf } from './plan-places.js';
+import {
+  endOfPlace,
+  isErased,
+  type PlannedPlace,
+  placeLeftSince,
+  placeOfPerson,
+  placeOfReservation,
+  ticketOf,
+} from './plan-places.js';
 import { type FoundEntry, type FoundJournal, findJournal } from './position.js';
 import { EntryOfNoCampaign, Superseded } from './refusals.js';
 import type { CampaignRows } from './restored-buckets.js';
@@ -382,7 +390,9 @@ export class ShardRepair {
     const { no, product } = part.copy;
     const read = await this.#copy.records({ product, reservations: [], users });
     const { first } = await this.#cover(no, read);
-    const places = [...read.value.people].flatMap(([user, person]) => placeOfPerson(user, person, first) ?? []);
+    const places = [...read.value.people].flatMap(
+      ([user, person]) => placeLeftSince(user, person, first) ?? placeOfPerson(user, person, first) ?? [],
+    );
     const tickets = await this.#missingTickets(client, part, places);
     return { ...emptyPage(), tickets, erasedPlaces: await this.#erasedPlaces(client, part, places) };
   }

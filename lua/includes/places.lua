@@ -107,6 +107,8 @@ end
 --   ...      further fields of the journal entry
 local function end_place(plan, user, score, ending, reason, trace, ...)
   local c, person = plan.c, waiting_person(plan, user)
+  local place = person and { 'reservation', person.reservation_id, 'order', person.order_id, 'qty', person.qty,
+    'code', person.code } or {}
   plan.line[user], plan.presence[user] = false, false
   c.waiting = math.max(0, c.waiting - 1)
   if person then
@@ -116,8 +118,9 @@ local function end_place(plan, user, score, ending, reason, trace, ...)
     person.code = ''
     plan.changed[user] = true
   end
+  for _, value in ipairs({ ... }) do place[#place + 1] = value end
   add_entry(plan, nil, 'kind', 'left', 'no', c.no, 'at', plan.now, 'user', user, 'line', number_in(score),
-    'ending', ending, 'reason', reason, 'trace', trace, ...)
+    'ending', ending, 'reason', reason, 'trace', trace, unpack(place))
   return person
 end
 

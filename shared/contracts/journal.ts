@@ -1,5 +1,8 @@
 import type { CampaignStatus } from '../domain/campaign.js';
 
+/** A place in line that ended. `code`: number of its code; null = none. */
+export type PlaceThatEnded = { reservation: string; order: string; qty: number; code: number | null };
+
 /**
  * Entries of the journal, as the scripts write them (lua/*.lua, `JOURNALS`). `atMs` and `dueMs` are times by the clock
  * of Redis; `no` is the campaign's number; `bucket` the bucket of a divided campaign, except bucket 0 and where the
@@ -100,6 +103,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number; bucket
       reason: LeftReason;
       /** The operator who removed the user, who then did not leave. `note`: the operator's reason; '' = none. */
       removed?: { by: string; request: string; note: string };
+      /** The place; left out in entries of earlier versions. Redis forgets it when the user joins again. */
+      place?: PlaceThatEnded;
       trace: string;
     }
   /** No unit can come back, so users with a line number up to this one no longer wait. */

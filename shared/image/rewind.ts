@@ -1,4 +1,4 @@
-import type { EntryOf, JournalEntry, JournalKind } from '../contracts/journal.js';
+import type { EntryOf, JournalEntry, JournalKind, PlaceThatEnded } from '../contracts/journal.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
 import type { Place, Reservation, ReservationState, Units } from './facts.js';
@@ -8,8 +8,8 @@ export type Before =
   /** before: the states that are possible; none = the reservation did not exist. void: why it was voided */
   | { fact: 'state'; of: string; before: readonly ReservationState[]; void?: string }
   | { fact: 'units'; of: string; before: Units }
-  /** of: the user. before: null = the user did not wait */
-  | { fact: 'place'; of: string; before: Place | null }
+  /** of: the user. before: null = the user did not wait. left: the place that the user had, if it ended */
+  | { fact: 'place'; of: string; before: Place | null; left?: PlaceThatEnded }
   /** The places up to this number ended, each of them or none. */
   | { fact: 'line'; of: ''; upTo: number }
   | { fact: 'status'; of: ''; before: CampaignStatus }
@@ -54,7 +54,9 @@ const BEFORE = {
     ...(entry.lineNo > 0 ? [place(entry.user, { lineNo: entry.lineNo, reservation: entry.reservation })] : []),
   ],
   queued: ({ user }) => [place(user, null)],
-  left: ({ user, lineNo }) => [place(user, { lineNo, reservation: null })],
+  left: ({ user, lineNo, place: left }) => [
+    { ...place(user, { lineNo, reservation: left?.reservation ?? null }), ...(left && { left }) },
+  ],
   line_closed: ({ upTo }) => [line(upTo)],
   redeemed: (entry) => [state(entry, entry.reacquired ? ['expired', 'released'] : ['reserved']), ...payment(entry)],
   released: (entry) => [state(entry, ['reserved'])],

@@ -108,6 +108,9 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     ending: f.ending === 'closed' ? 'closed' : 'left',
     reason: word(f, 'reason') as LeftReason,
     ...(f.by ? { removed: { by: f.by, request: word(f, 'request'), note: word(f, 'note') } } : {}),
+    ...(f.reservation
+      ? { place: { reservation: f.reservation, order: word(f, 'order'), qty: whole(f, 'qty'), code: codeOf(f) } }
+      : {}),
     trace: word(f, 'trace'),
   }),
   line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),

@@ -970,6 +970,37 @@ test('reconcile --after-restore keeps the key of a place that its user left, alt
   expect(await campaign.checkout('rob', { key: 'key-of-rob' })).toMatchObject({ kind: 'replayed' });
 });
 
+test.each([
+  ['waits in line again', async (campaign: TestCampaign) => void (await campaign.join('rob'))],
+  [
+    'holds a unit without waiting',
+    async (campaign: TestCampaign) => {
+      await campaign.restock(1);
+      await campaign.take('rob');
+    },
+  ],
+])('reconcile --after-restore keeps a place that its user has left since, and now %s', async (_, comeBack) => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.join('rob', { qty: 1 });
+  await store.persist();
+  const [before] = await store.tickets(campaign);
+  await campaign.leave('rob');
+  await comeBack(campaign);
+  await goBack(store.sql, backup);
+  await restorePostgres(parts, { dryRun: false, settleMs: 50 });
+  // Before a worker writes the rest.
+  expect(await store.verdictOf(campaign)).toMatchObject(CLEAN);
+  expect(await store.tickets(campaign)).toMatchObject([
+    { line_no: 1, user_id: 'rob', status: 'waiting', qty: 1, reservation_id: before?.reservation_id },
+  ]);
+  await store.persist();
+  await expectWhole(campaign);
+  expect((await store.tickets(campaign))[0]).toMatchObject({ line_no: 1, user_id: 'rob', status: 'left' });
+});
+
 test('reconcile --after-restore keeps the key of a restock', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const backup = await takeBackup(store.sql);

@@ -48,14 +48,16 @@ async function rowsOf({ terms }: TestCampaign) {
 type Rows = Awaited<ReturnType<typeof rowsOf>>;
 
 /**
- * What Redis still knows. It has the latest place of each user alone, and those that gave a unit. Of a line that a
- * later entry closes, it does not know which places had ended before, and of a reservation that a later entry pays,
- * not how it had ended.
+ * What Redis still knows. It has the latest place of each user alone, those that gave a unit, and those that a later
+ * entry ends. Of a line that a later entry closes, it does not know which places had ended before, and of a reservation
+ * that a later entry pays, not how it had ended.
  */
 async function knownToRedis(campaign: TestCampaign, { places, reservations, ...rows }: Rows, later: JournalEntry[]) {
   const redis = await campaign.inRedis();
   const isKnown = ({ user_id, line_no, reservation_id }: Rows['places'][number]) =>
-    redis.reservations.has(reservation_id) || redis.people.get(user_id)?.lineNo === Number(line_no);
+    redis.reservations.has(reservation_id) ||
+    redis.people.get(user_id)?.lineNo === Number(line_no) ||
+    later.some((entry) => entry.kind === 'left' && entry.lineNo === Number(line_no));
   const isPaidLate = ({ id, status }: Rows['reservations'][number]) =>
     status === 'released' && later.some((entry) => entry.kind === 'redeemed' && entry.reservation === id);
   const closedLater = Math.max(...later.map((entry) => numberClosedBy(entry)));

@@ -24,6 +24,7 @@ test('leave moves the users behind up, once', async () => {
       lineNo: 2,
       ending: 'left',
       reason: '',
+      place: { reservation: expect.any(String), order: '', qty: 1, code: null },
       trace: 'trace-1',
     },
   ]);
