@@ -36,7 +36,7 @@ export class ArchiveRecall implements Recall {
     );
   }
 
-  async answer(product: ProductId, user: UserId, key: IdempotencyKey): Promise<boolean> {
+  async answer(product: ProductId, user: UserId, key: IdempotencyKey, pass: string): Promise<boolean> {
     const { reservations, tickets, answers } = await this.#people.ask({ product, user });
     const all = [
       ...reservations.map((row) => ({ ...row, madeMs: row.reservedMs })),
@@ -51,6 +51,8 @@ export class ArchiveRecall implements Recall {
       await this.archive.rememberAnswer(user, key, answer, Math.min(leftMs, recalledAnswerMs));
       return true;
     }
+    // A record never changes. Only that there is none has to be certain.
+    await this.#assertKnown(pass);
     return false;
   }
 

@@ -79,7 +79,7 @@ export class Claims {
   #replayOrEnded(input: ReserveInput, missed: Missed): Promise<StoreReserveOutcome> {
     return decided<ReserveDecision>(
       () => this.#reserve(input),
-      (recall) => recall.answer(input.claim.product, input.claim.user, input.claim.key),
+      (recall, pass) => recall.answer(input.claim.product, input.claim.user, input.claim.key, pass),
       () => ({ kind: 'ended' }),
       this.calls.recall,
       missed,

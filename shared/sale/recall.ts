@@ -8,8 +8,8 @@ import type { ShopperStatusOutcome } from './scripts/line.js';
  * @throws EngineUnavailable when Postgres cannot be used
  */
 export type Recall = {
-  /** Restores the idempotency record of a user. */
-  answer(product: ProductId, user: UserId, key: IdempotencyKey): Promise<boolean>;
+  /** Restores the idempotency record of a user. @param pass as for `person` */
+  answer(product: ProductId, user: UserId, key: IdempotencyKey, pass: string): Promise<boolean>;
   /** Restores the records of a user. @param pass name of the pass in the reply of the script that missed them */
   person(product: ProductId, user: UserId, pass: string): Promise<boolean>;
   /** Restores all records of the user who made the reservation. */

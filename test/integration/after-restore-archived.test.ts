@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { isWhole, reportOf } from '../../commands/reconcile/report.js';
-import type { UserId } from '../../shared/domain/ids.js';
+import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
+import { keys } from '../../shared/redis/keys.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
@@ -54,6 +55,27 @@ test('reconcile --after-restore reports what an archived campaign has lost, and 
   await archive.worker().run();
   expect(await passOf(campaign)).toBe('lost');
   expect(await store.verdictOf(campaign)).toMatchObject({ lost: 1 });
+});
+
+test('a checkout of an archived campaign that Postgres has lost is not answered as if there was none', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const [early, late] = [{ key: 'key-of-ann' }, { key: 'key-of-ben' }];
+  const ann = await campaign.checkout('ann', early);
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  const ben = await campaign.checkout('ben', late);
+  for (const one of [ann, ben]) await campaign.confirm('reservationId' in one ? one.reservationId : '');
+  const archived = await archive.closeAndArchive(campaign);
+  await archive.worker().run();
+  expect(await archived.checkout('ben', late)).toMatchObject({ kind: 'replayed' });
+  expect(await archived.checkout('cid', { key: 'key-of-cid' })).toMatchObject({ kind: 'ended' });
+  await sale.redis.del(keys.idempotency('ben' as UserId, late.key as IdempotencyKey));
+  await goBack(store.sql, backup);
+  for (const isRepaired of [false, true]) {
+    if (isRepaired) await repair();
+    expect(await archived.checkout('ann', early)).toMatchObject({ kind: 'replayed' });
+    await expect(archived.checkout('ben', late)).rejects.toMatchObject(UNAVAILABLE);
+  }
 });
 
 test('reconcile --after-restore reports an archived campaign that Postgres lacks entirely, and leaves others alone', async () => {
