@@ -16,7 +16,7 @@ export type RecallLimits = {
 export class ArchiveRecall implements Recall {
   readonly #people: GroupedReads<PersonOf, ArchivedPerson>;
   readonly #users: GroupedReads<string, string | null>;
-  readonly #committed: GroupedReads<number, Committed>;
+  readonly #committed: GroupedReads<ProductId, Committed>;
 
   constructor(
     people: Pick<ArchivedPeople, 'read' | 'usersOf' | 'committed'>,
@@ -31,7 +31,7 @@ export class ArchiveRecall implements Recall {
     this.#people = new GroupedReads((asked) => people.read(asked), grouped);
     this.#users = new GroupedReads((asked) => people.usersOf(asked), grouped);
     this.#committed = new GroupedReads(
-      async ({ length }) => Array(length).fill(await people.committed(shard)),
+      async (products) => Array(products.length).fill(await people.committed(shard, products)),
       grouped,
     );
   }
@@ -52,12 +52,12 @@ export class ArchiveRecall implements Recall {
       return true;
     }
     // A record never changes. Only that there is none has to be certain.
-    await this.#assertKnown(pass);
+    await this.#assertKnown(product, pass);
     return false;
   }
 
   async person(product: ProductId, user: UserId, pass: string): Promise<boolean> {
-    await this.#assertKnown(pass);
+    await this.#assertKnown(product, pass);
     const { reservations, tickets } = await this.#people.ask({ product, user });
     // Only closed campaigns are archived.
     const derived = deriveUsers([{ user, reservations, tickets }], { closed: true });
@@ -70,13 +70,13 @@ export class ArchiveRecall implements Recall {
   }
 
   async reservation(product: ProductId, reservation: string, pass: string): Promise<boolean> {
-    await this.#assertKnown(pass);
+    await this.#assertKnown(product, pass);
     const user = await this.#users.ask(reservation);
     return user !== null && this.person(product, user as UserId, pass);
   }
 
   /** @throws EngineUnavailable when Postgres lacks records from before the pass */
-  #assertKnown(pass: string): Promise<void> {
-    return assertCovered(pass, () => this.#committed.ask(this.shard));
+  #assertKnown(product: ProductId, pass: string): Promise<void> {
+    return assertCovered(product, pass, () => this.#committed.ask(product));
   }
 }

@@ -76,14 +76,21 @@ export class ArchivedPeople {
     return reservations.map((id) => users.get(id) ?? null);
   }
 
-  /** Id of the last journal entry of a shard, and the version of the map of campaigns, that this database has. */
-  async committed(shard: number): Promise<{ last: string; mapVersion: number }> {
-    const { rows } = await this.database.query<{ last: string; mapVersion: number }>(
-      `select j.last_id as last, i.map_version::float8 as "mapVersion" from journal_cursor j, installation i
-       where j.shard = $1`,
-      [shard],
+  /**
+   * Id of the last journal entry of a shard, and the version of the map of campaigns, that this database has.
+   * @returns also those of these products of which it has lost records
+   */
+  async committed(
+    shard: number,
+    products: readonly string[] = [],
+  ): Promise<{ last: string; mapVersion: number; lost: readonly string[] }> {
+    const { rows } = await this.database.query<{ last: string; mapVersion: number; lost: string[] }>(
+      `select j.last_id as last, i.map_version::float8 as "mapVersion",
+         array(select product_id from campaigns where product_id = any($2) and records_lost_at is not null) as lost
+       from journal_cursor j, installation i where j.shard = $1`,
+      [shard, products],
     );
-    return rows[0] ?? { last: '0-0', mapVersion: 0 };
+    return rows[0] ?? { last: '0-0', mapVersion: 0, lost: [] };
   }
 
   async #rows<Row extends object>(

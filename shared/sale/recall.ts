@@ -31,24 +31,33 @@ const COVERED = /^(?<last>\d+-\d+)(?:\/(?<map>\d+))?@/;
 /** The last journal entry that Postgres had before a pass; null = the pass names none. */
 export const lastOfPass = (pass: string): string | null => COVERED.exec(pass)?.groups?.last ?? null;
 
-/** What Postgres has: the last journal entry of a shard, and the version of the map of campaigns. */
-export type Committed = { last: string; mapVersion: number };
+/**
+ * What Postgres has: the last journal entry of a shard, the version of the map of campaigns, and the products of which
+ * it has lost records.
+ */
+export type Committed = { last: string; mapVersion: number; lost: readonly string[] };
 
 /** The name of the pass of a campaign that was filled as archived from what Postgres has. */
-export const passOfFill = ({ last, mapVersion }: Committed, nowMs: number): string =>
+export const passOfFill = ({ last, mapVersion }: Omit<Committed, 'lost'>, nowMs: number): string =>
   `${last}/${mapVersion}@${Math.round(nowMs)}`;
 
 /**
- * Checks that Postgres has all records of an archived campaign.
+ * Checks that Postgres has all records of an archived campaign. A replica of Redis that was promoted may lack the mark
+ * `lost`, so the row counts too.
  * @param pass name of the pass that archived it
  * @param committed reads what Postgres has
  * @throws EngineUnavailable when Postgres was set back since, or a replica is behind
  */
-export async function assertCovered(pass: string, committed: () => Promise<Committed>): Promise<void> {
-  if (pass === LOST) throw new EngineUnavailable('postgres', 'it has lost records of this archived campaign');
+export async function assertCovered(
+  product: ProductId,
+  pass: string,
+  committed: () => Promise<Committed>,
+): Promise<void> {
+  const has = pass === LOST ? null : await committed();
+  if (!has || has.lost.includes(product))
+    throw new EngineUnavailable('postgres', 'it has lost records of this archived campaign');
   const { last, map = 0 } = COVERED.exec(pass)?.groups ?? {};
   if (last === undefined) return;
-  const has = await committed();
   if (compareJournalIds(has.last, last) < 0 || has.mapVersion < Number(map))
     throw new EngineUnavailable('postgres', 'it lacks entries from before the campaign was archived');
 }

@@ -78,6 +78,21 @@ test('a checkout of an archived campaign that Postgres has lost is not answered 
   }
 });
 
+test('a replica of Redis that lacks the mark of lost records decides no late call', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann', 'ben');
+  const backup = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  const late = await archive.closeAndArchive(campaign);
+  const pass = String(await passOf(campaign));
+  await goBack(store.sql, backup);
+  await repair();
+  expect(await passOf(campaign)).toBe('lost');
+  // A failover right after the repair.
+  await sale.redis.hset(keys.campaign(campaign.product), 'archived', pass);
+  await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+});
+
 test('reconcile --after-restore reports an archived campaign that Postgres lacks entirely, and leaves others alone', async () => {
   const before = await archive.closeAndArchive(await store.openCampaign({ totalLimit: 1 }));
   const pass = await passOf(before);
