@@ -1,4 +1,6 @@
 import type { Difference } from '../contracts/verdict.js';
+import type { UserId } from '../domain/ids.js';
+import { isPseudonym } from '../postgres/erasures.js';
 import { type Head, type Place, type Reservation, taken } from './facts.js';
 import type { CoveredTail } from './journal-tail.js';
 
@@ -17,6 +19,7 @@ const PLACES = {
   missing: 'a user waits in Redis without a place in Postgres',
   unknown: 'a place in Postgres that is not in Redis',
   other: 'Redis and Postgres have different places',
+  quantity: 'a user waits for other units in Redis than in Postgres',
 } as const;
 const PLACE_REASONS: ReadonlySet<string> = new Set(Object.values(PLACES));
 
@@ -56,7 +59,7 @@ export function* compareReservations(
 function differenceOf(record: Reservation | null, row: Reservation | null): Omit<Difference, 'reservation'> | null {
   const [redis, postgres] = [record && textOf(record), row && textOf(row)];
   const states = { redis, postgres };
-  if (redis === postgres) return record && row ? unitsDiffer(record, row) : null;
+  if (redis === postgres) return record && row ? (usersDiffer(record, row) ?? unitsDiffer(record, row)) : null;
   if (record && !row) {
     if (record.state === 'voided') return null;
     return { side: 'redis', why: 'promised in Redis without a row in Postgres', ...states };
@@ -69,6 +72,16 @@ function differenceOf(record: Reservation | null, row: Reservation | null): Omit
 }
 
 const textOf = ({ state }: Reservation): string => (state === 'burned' ? 'refunded, burned' : state);
+
+/**
+ * A pseudonym may be on one side only: an erasure replaces the user in Postgres first, then in Redis. The ids are
+ * personal data, so the difference does not contain them.
+ */
+function usersDiffer(record: Reservation, row: Reservation): Omit<Difference, 'reservation'> | null {
+  if (record.user === row.user || [record.user, row.user].some((user) => isPseudonym(user as UserId))) return null;
+  const why = 'Redis and Postgres have different users';
+  return { side: 'postgres', why, redis: textOf(record), postgres: textOf(row) };
+}
 
 /** Units are given back in parts. A voided row may have all that the reservation had. */
 function unitsDiffer(record: Reservation, row: Reservation): Omit<Difference, 'reservation'> | null {
@@ -93,21 +106,25 @@ export function* comparePlaces(
 ): Generator<Difference> {
   for (const user of users) {
     const [place, ticket] = [redis.facts.get(user), postgres.get(user)];
-    if (isSamePlace(place, ticket)) continue;
-    const why = place ? (ticket ? PLACES.other : PLACES.missing) : PLACES.unknown;
+    const why = whyDifferent(place, ticket);
+    if (why === null) continue;
     const reservation = place?.reservation ?? ticket?.reservation ?? null;
-    const numbers = { redis: lineNumberOf(place), postgres: lineNumberOf(ticket) };
+    const numbers = { redis: placeText(place), postgres: placeText(ticket) };
     yield { reservation, side: place && !ticket ? 'redis' : 'postgres', why, ...numbers };
   }
 }
 
-function isSamePlace(place: Place | undefined, ticket: Place | undefined): boolean {
-  if (!place || !ticket) return place === ticket;
-  return place.lineNo === ticket.lineNo && [null, ticket.reservation].includes(place.reservation);
+function whyDifferent(place: Place | undefined, ticket: Place | undefined): string | null {
+  if (!place || !ticket) return place ? PLACES.missing : ticket ? PLACES.unknown : null;
+  if (!isSamePlace(place, ticket)) return PLACES.other;
+  return place.qty === undefined || place.qty === ticket.qty ? null : PLACES.quantity;
 }
 
-const lineNumberOf = (place: Place | undefined): string | null =>
-  place ? `waiting, line number ${place.lineNo}` : null;
+const isSamePlace = (place: Place, ticket: Place): boolean =>
+  place.lineNo === ticket.lineNo && [null, ticket.reservation].includes(place.reservation);
+
+const placeText = (place: Place | undefined): string | null =>
+  place ? `waiting, line number ${place.lineNo}${(place.qty ?? 1) > 1 ? ` for ${place.qty} units` : ''}` : null;
 
 /** Compares status and counters. A counter that is null in Redis is not known. */
 export function* compareHeads(

@@ -8,10 +8,10 @@ export type ReservationState = Exclude<RecordState, 'reacquired'>;
 /** Units of a reservation: those that it has, and those that were given back in parts. */
 export type Units = { qty: number; released: number; refunded: number; burned: number };
 
-export type Reservation = Units & { state: ReservationState };
+export type Reservation = Units & { state: ReservationState; user: string };
 
-/** A place in line. `reservation`: null = not known. */
-export type Place = { lineNo: number; reservation: string | null };
+/** A place in line. `reservation`: null = not known. `qty`: undefined = not known. */
+export type Place = { lineNo: number; reservation: string | null; qty?: number };
 
 /** The status of a campaign, and its counters or those of one of its buckets. */
 export type Head = Omit<Stock, 'free'>;
@@ -19,8 +19,8 @@ export type Head = Omit<Stock, 'free'>;
 /** Units of reservations by the counter that counts them. */
 export type Counted = Pick<Head, 'held' | 'redeemed' | 'burned'>;
 
-export function factOf({ state, qty, reduced = unreduced }: ReservationRecord): Reservation {
-  return { state: state === 'reacquired' ? 'redeemed' : state, qty, ...reduced };
+export function factOf({ state, user, qty, reduced = unreduced }: ReservationRecord): Reservation {
+  return { state: state === 'reacquired' ? 'redeemed' : state, user, qty, ...reduced };
 }
 
 /** The units that a reservation takes. A voided one has burned none. */

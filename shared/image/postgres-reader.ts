@@ -33,10 +33,10 @@ export class PostgresReader {
   }
 
   async reservations(ids: readonly string[]): Promise<InPostgres<ReadonlyMap<string, Reservation>>> {
-    type Row = Units & { id: string; state: RedemptionStatus | 'burned' };
+    type Row = Units & { id: string; state: RedemptionStatus | 'burned'; user: string };
     const { cursor, rows } = await this.#withCursor<Row>(
-      `select r.redemption_id as id, ${STATE} as state, r.qty, r.released_qty as released, r.refunded_qty as refunded,
-         r.burned_qty as burned
+      `select r.redemption_id as id, ${STATE} as state, r.user_id as "user", r.qty, r.released_qty as released,
+         r.refunded_qty as refunded, r.burned_qty as burned
        from redemptions r where r.campaign_id = $2 and r.redemption_id = any($3::uuid[])`,
       [ids],
     );
@@ -55,16 +55,16 @@ export class PostgresReader {
 
   /** The places of those of these users who wait. `ended`: the line has ended in all buckets. */
   async places(users: readonly string[]): Promise<InPostgres<ReadonlyMap<string, Place>> & { ended: boolean }> {
-    type Row = { user: string | null; line_no: number; reservation: string; status: CampaignStatus };
+    type Row = { user: string | null; line_no: number; qty: number; reservation: string; status: CampaignStatus };
     const { cursor, rows } = await this.#withCursor<Row>(
-      `select c.status, t.user_id as user, t.line_no::float8 as line_no, t.reservation_id as reservation
+      `select c.status, t.user_id as user, t.line_no::float8 as line_no, t.qty, t.reservation_id as reservation
        from campaigns c left join waiting_tickets t
          on t.campaign_id = c.campaign_id and t.status = 'waiting' and t.user_id = any($3)
        where c.campaign_id = $2`,
       [users],
     );
-    const places = rows.flatMap(({ user, line_no: lineNo, reservation }) =>
-      user === null ? [] : [[user, { lineNo, reservation }] as const],
+    const places = rows.flatMap(({ user, line_no: lineNo, qty, reservation }) =>
+      user === null ? [] : [[user, { lineNo, qty, reservation }] as const],
     );
     return { cursor, facts: new Map(places), ended: this.bucket > 0 && rows[0]?.status === 'closed' };
   }

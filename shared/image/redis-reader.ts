@@ -44,7 +44,7 @@ export class RedisReader {
     return this.#atOnce(transaction, ([scores, people]) =>
       mapOf(users, scores as (string | null)[], (score, i) => {
         const record = recordIn(PERSON, (people as (string | null)[])[i] ?? '');
-        return { lineNo: Number(score) % AWAY, reservation: record?.reservation_id ?? '' };
+        return { lineNo: Number(score) % AWAY, reservation: record?.reservation_id ?? '', qty: record?.qty ?? 0 };
       }),
     );
   }

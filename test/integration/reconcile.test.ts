@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { auditCampaign } from '../harness/audit.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
@@ -200,6 +201,12 @@ test('differences that no repair may decide are reported: in the response, the l
      update redemptions r set user_id = o.user_id, slot = r.slot + array_position('{${others.join()}}'::uuid[], r.redemption_id)
      from redemptions o where o.redemption_id = '${ids[0]}' and r.redemption_id = any('{${others.join()}}'); commit`,
   );
+  const records = key(product, 'reservations');
+  const userOf = async (id: string) => String(await redis.hget(records, id)).split('|')[1] ?? '';
+  for (const id of others) {
+    const record = String(await redis.hget(records, id));
+    await redis.hset(records, id, record.replace(await userOf(id), await userOf(ids[0])));
+  }
   const differences = others.map((reservation) => ({
     reservation,
     side: 'postgres',
@@ -227,6 +234,33 @@ test('differences that no repair may decide are reported: in the response, the l
     const text = await metricsText(service.url);
     return Number(counted.exec(text)?.[1] ?? 0) >= 4;
   });
+});
+
+test('another user of a reservation and other units of a place are differences, a pseudonym is none', async () => {
+  const terms = { hold_seconds: 600, require_attestation: false, max_qty: 2, waiting_room: { enabled: true } };
+  const product = await operator.openCampaign({ ...terms, total_limit: 2 });
+  const inRedis = new Shopper(service.url, product);
+  const first = (await new Shopper(service.url, product).checkout()).data.reservation_id;
+  const second = String((await inRedis.checkout()).data.reservation_id);
+  const waiting = new Shopper(service.url, product);
+  await waiting.checkout({ qty: 2 });
+  await settled();
+  const rename = (user: string) =>
+    postgres.query('update redemptions set user_id = $2 where redemption_id = $1', [first, user]);
+  await rename('another-user');
+  const record = String(await redis.hget(key(product, 'reservations'), second));
+  await redis.hset(key(product, 'reservations'), second, record.replace(inRedis.user, 'another-user'));
+  await postgres.query('update waiting_tickets set qty = 1 where user_id = $1', [waiting.user]);
+  const { verdict } = await ledger(service.env, product);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 3 });
+  const why = 'Redis and Postgres have different users';
+  expect(verdict.differences).toMatchObject([
+    { reservation: first, why, redis: 'reserved', postgres: 'reserved' },
+    { reservation: second, why },
+    { redis: 'waiting, line number 1 for 2 units', postgres: 'waiting, line number 1' },
+  ]);
+  await rename(newPseudonym());
+  expect((await ledger(service.env, product)).verdict).toMatchObject({ drift: 2 });
 });
 
 test('places in line, statuses and totals are compared, and nothing that Postgres lacks is lost by a repair', async () => {
