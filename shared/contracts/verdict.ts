@@ -22,7 +22,7 @@ export type Verdict = {
   in_flight: number;
   /** Confirmed reservations that are neither in Postgres nor in the journal. */
   lost: number;
-  /** Rows beyond the limit of their user, or with the order id of another row. */
+  /** Rows beyond the limit of their user. */
   duplicated: number;
   /** Units taken beyond the total. */
   over_cap: number;

@@ -81,7 +81,7 @@ class Comparison {
     await this.#compareTickets();
     const [rows, duplicated] = await Promise.all([
       deps.redemptions.stock(campaign.id),
-      deps.redemptions.duplicates(campaign.id, campaign.perUserLimit),
+      deps.redemptions.duplicates(campaign.id),
     ]);
     this.#list(duplicated.map(asDuplicate));
     for (const part of this.#parts) await this.#compareHead(part);
