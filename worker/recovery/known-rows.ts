@@ -155,33 +155,35 @@ export async function readKnownRows(
   const lines = entries.flatMap((entry) =>
     'lineNo' in entry && entry.lineNo > 0 ? [{ no: entry.no, lineNo: entry.lineNo }] : [],
   );
+  const campaigns = await client.query<{ id: string; no: number; lastLineNo: number; closed: boolean }>(
+    `select c.campaign_id as id, c.no, c.status = 'closed' as closed,
+       coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0)::float8 as "lastLineNo"
+     from campaigns c where c.no = any($1::int[])`,
+    [nos],
+  );
+  // Ids of campaigns instead of a condition on their numbers: otherwise Postgres reads the rows of all campaigns.
+  const campaignIds = campaigns.rows.map(({ id }) => id);
   const reservations = await client.query<KnownReservation & { id: string }>(
     `select r.redemption_id as id, c.no, r.status, r.burned, r.reacquired, r.qty, r.extended,
        json_build_object('released', r.released_qty, 'refunded', r.refunded_qty, 'burned', r.burned_qty) as reduced,
        (extract(epoch from greatest(r.reserved_at, r.redeemed_at, r.released_at, r.refunded_at)) * 1000)::float8 as "changedMs",
        coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
-     from redemptions r join campaigns c using (campaign_id)
-     where r.redemption_id = any($1::uuid[])
-       or (c.no = any($2::int[]) and r.status = 'reserved' and r.pay_before <= ms($3::bigint))`,
-    [ids, nos, lastMs],
+     from (select * from redemptions where redemption_id = any($1::uuid[]) union all
+           select * from redemptions where campaign_id = any($2::uuid[]) and status = 'reserved' and pay_before <= ms($3::bigint)) r
+       join campaigns c using (campaign_id)`,
+    [ids, campaignIds, lastMs],
   );
   const tickets = await client.query<KnownTicket>(
     `select c.no, t.line_no::float8 as "lineNo", t.reservation_id as reservation, t.user_id as "user", t.status
      from waiting_tickets t join campaigns c using (campaign_id)
-     where c.no = any($2::int[]) and (t.reservation_id = any($1::uuid[]) or t.user_id = any($5::text[]))
-       or (c.no, t.line_no) in (select * from unnest($3::int[], $4::bigint[]))`,
-    [ids, nos, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo), answers.map(({ user }) => user)],
-  );
-  const campaigns = await client.query<{ no: number; lastLineNo: number; closed: boolean }>(
-    `select c.no, c.status = 'closed' as closed,
-       coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0)::float8 as "lastLineNo"
-     from campaigns c where c.no = any($1::int[])`,
-    [nos],
+     where t.campaign_id = any($2::uuid[]) and (t.reservation_id = any($1::uuid[]) or t.user_id = any($5::text[])
+       or (c.no, t.line_no) in (select * from unnest($3::int[], $4::bigint[])))`,
+    [ids, campaignIds, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo), answers.map(({ user }) => user)],
   );
   const known = new KnownRows();
   for (const { id, ...row } of reservations.rows) known.reservations.set(id, row);
   known.tickets.push(...tickets.rows);
-  for (const { no, ...campaign } of campaigns.rows) known.campaigns.set(no, campaign);
+  for (const { no, lastLineNo, closed } of campaigns.rows) known.campaigns.set(no, { lastLineNo, closed });
   const facts = await recovered.factsAbout(client, [...ids, ...known.reservations.keys()]);
   addHolds(
     known.heldUntil,
