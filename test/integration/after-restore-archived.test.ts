@@ -5,13 +5,12 @@ import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
-import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
-import { restorePostgres } from '../harness/restore-postgres.js';
-import { startSale, TEST_LIMITS } from '../harness/sale.js';
+import { fillAgain, restorePostgres } from '../harness/restore-postgres.js';
+import { startSale } from '../harness/sale.js';
 
 /** Postgres is set back to before a campaign was archived: nothing has the lost records any more. */
 const sale = await startSale();
@@ -79,13 +78,8 @@ test('a checkout of an archived campaign that Postgres has lost is not answered 
 });
 
 test('a replica of Redis that lacks the mark of lost records decides no late call', async () => {
-  const campaign = await store.openCampaign({ totalLimit: 5 });
-  const ann = await sellTo(campaign, 'ann', 'ben');
-  const backup = await takeBackup(store.sql);
-  await campaign.refund(ann);
-  const late = await archive.closeAndArchive(campaign);
+  const { campaign, ann, late } = await archivedWithoutRefund();
   const pass = String(await passOf(campaign));
-  await goBack(store.sql, backup);
   await repair();
   expect(await passOf(campaign)).toBe('lost');
   // A failover right after the repair.
@@ -120,17 +114,6 @@ async function sellTo(campaign: TestCampaign, ...users: string[]): Promise<strin
   return String(ids[0]);
 }
 
-/** Fills Redis with a campaign from Postgres, as after a loss of its data. */
-async function fillAgain({ product }: TestCampaign): Promise<void> {
-  const stored = await store.campaigns.find(product);
-  if (!stored) throw new Error('the campaign is missing');
-  const { database, cursor, log } = store;
-  const { idempotencyTtlMs } = TEST_LIMITS;
-  await sale.fill(async (token) =>
-    restoreCampaign({ database, cursor, log, sale: sale.store, idempotencyTtlMs }, stored, await sale.nowMs(), token),
-  );
-}
-
 const erase = ({ product }: TestCampaign, user: string) =>
   new UserRecords(sale.store.scripts).erase(product, user as UserId, newPseudonym(), []);
 
@@ -142,7 +125,7 @@ test('no late call is decided by older rows when Redis was filled with an archiv
   const backup = await takeBackup(store.sql);
   await campaign.refund(ann);
   await store.persist();
-  await fillAgain(campaign);
+  await fillAgain(sale, store, campaign);
   const late = campaign.through(archive.store);
   await goBack(store.sql, backup);
   await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
@@ -198,7 +181,7 @@ test('no late call is decided by older rows when Redis is filled again after the
   const { campaign, ann, late } = await archivedWithoutRefund();
   await repair();
   await store.persist();
-  await fillAgain(campaign);
+  await fillAgain(sale, store, campaign);
   expect(await passOf(campaign)).toBe('lost');
   await expect(late.refund(ann)).rejects.toMatchObject(UNAVAILABLE);
 });

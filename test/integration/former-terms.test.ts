@@ -5,12 +5,11 @@ import { PaymentEventsTable } from '../../shared/postgres/payment-events.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
-import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
-import { restorePostgres } from '../harness/restore-postgres.js';
-import { startSale, TEST_LIMITS } from '../harness/sale.js';
+import { fillAgain, restorePostgres } from '../harness/restore-postgres.js';
+import { startSale } from '../harness/sale.js';
 
 const sale = await startSale();
 const store = await startPersistence(sale);
@@ -51,16 +50,6 @@ async function versionsOf({ terms }: TestCampaign): Promise<{ valid_from: Date }
 function expectSame(found: { valid_from: Date }[], before: { valid_from: Date }[], lostAtMs: number): void {
   expect(found).toEqual(before.map((version) => ({ ...version, valid_from: expect.any(Date) })));
   for (const { valid_from } of found) expect(valid_from.getTime()).toBeLessThanOrEqual(lostAtMs);
-}
-
-async function fillAgain({ product }: TestCampaign): Promise<void> {
-  const stored = await store.campaigns.find(product);
-  if (!stored) throw new Error('the campaign is not in Postgres');
-  const { database, cursor, log } = store;
-  const { idempotencyTtlMs } = TEST_LIMITS;
-  const parts = { database, cursor, log, sale: sale.store, idempotencyTtlMs };
-  await sale.redis.del(keys.campaign(product));
-  await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
 }
 
 const priced = (price: number) => ({ branding: { price, currency: 'EUR' } });
@@ -140,7 +129,8 @@ describe('every version of the terms is restored', () => {
     const campaign = await store.openCampaign({ discount: discountOf(10) }, priced(500));
     await changeTwice(campaign);
     await change(campaign, {}, priced(700));
-    await fillAgain(campaign);
+    await sale.redis.del(keys.campaign(campaign.product));
+    await fillAgain(sale, store, campaign);
     await change(campaign, { name: 'After the fill' });
     const [before, prices, lostAtMs] = [await versionsOf(campaign), await pricesOf(campaign), await sale.nowMs()];
     await goBack(store.sql, backup);
