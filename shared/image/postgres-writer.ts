@@ -106,13 +106,14 @@ export class PostgresWriter {
     if (erasedPlaces.length > 0)
       await details.eraseUsersOfPlaces(erasedPlaces.map((one) => ({ ...one, no: campaign.no })));
     const entries = changes.flatMap((change) => entriesBetween(campaign, change, nowMs));
-    await writeProjection(client, {
+    const rowsAreNew = await writeProjection(client, {
       ...projectEntries(entries),
       newTickets: tickets,
       ticketChanges: ended,
       furtherPayments: payments.map((payment) => ({ ...payment, no: campaign.no, atMs: nowMs })),
     });
-    await insertEvents(client, eventsOf(entries));
+    // Rows come in no order of time. So the search for an initial event would read most of the outbox for each of them.
+    await insertEvents(client, eventsOf(entries), rowsAreNew);
     await details.fillStacking(claims);
   }
 

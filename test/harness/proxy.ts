@@ -13,8 +13,8 @@ export type ProxyOrder = { proxy: number } & (
 );
 
 /**
- * A TCP proxy in front of an engine (torture/cluster/link.ts), in a process of its own, because a crowd or a log that is
- * read in the test would hold its packets back. Each method returns when the proxy does what was asked for.
+ * A TCP proxy in front of an engine (torture/cluster/link.ts), in a process of its own, because a crowd or a log that
+ * is read in the test would hold its packets back. Each method returns when the proxy does what was asked for.
  */
 export class EngineProxy {
   private constructor(
@@ -30,7 +30,7 @@ export class EngineProxy {
     return new EngineProxy(await host.order({ proxy: number, what: 'open', targetPort, delayMs }), number, host);
   }
 
-  /** New connections go to another engine. Existing ones are cut; with `keep` they stay, as behind a managed service. */
+  /** New connections go to another engine. Existing ones are cut, or stay with `keep`, as behind a managed service. */
   async switchTo(targetPort: number, { keep = false } = {}): Promise<void> {
     await this.host.order({ proxy: this.number, what: 'switch', targetPort, keep });
   }

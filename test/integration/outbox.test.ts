@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { cloudEvent, EVENT_TYPES, EVENTS } from '../../shared/contracts/events.js';
+import { emptyPage, PostgresWriter } from '../../shared/image/postgres-writer.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { type CampaignCopy, SaleCopy } from '../../shared/sale/sale-copy.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -284,4 +286,33 @@ test('the outbox deletes only old events that every endpoint in use has received
   await store.sql.query('delete from webhook_endpoints');
   expect(await outbox.prune(fourth.seq, week, 1_000)).toEqual({ removed: 1, skipped: 0 });
   expect((await all()).map(({ seq }) => seq)).toEqual([fourth.seq]);
+});
+
+test('events of reservations that a repair writes need no search of the outbox', async () => {
+  const campaign = await store.openCampaign();
+  const { product } = campaign;
+  const ids: string[] = [];
+  for (let i = 0; i < 10; i += 1) ids.push(await campaign.take(`user-${i}`));
+  const copies = new SaleCopy(sale.redis);
+  const [copy, read] = await Promise.all([
+    copies.campaign(product),
+    copies.records({ product, reservations: ids, users: [] }),
+  ]);
+  const changes = [...read.value.reservations].map(([id, record]) => ({ id, record, row: null, hasMark: false }));
+  const writer = new PostgresWriter(sale.redis, store.cursor);
+  const searches = await store.database.transaction(async (client) => {
+    const count = async () => {
+      const sql = "select (idx_scan + seq_scan)::int as n from pg_stat_xact_user_tables where relname = 'outbox'";
+      return (await client.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
+    };
+    const before = await count();
+    await writer.write(client, copy as CampaignCopy, { ...emptyPage(), changes }, await sale.nowMs());
+    return (await count()) - before;
+  });
+  // The planner may look once.
+  expect(searches).toBeLessThan(2);
+  const types = ids.map(() => 'redemption.reserved');
+  expect(await typesOf(campaign)).toEqual(types);
+  await store.persist();
+  expect(await typesOf(campaign)).toEqual(types);
 });
