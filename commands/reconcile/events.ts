@@ -1,18 +1,7 @@
 import type { PaymentOutcome } from '../../shared/payments/payment-event.js';
 import { Batch } from '../../shared/postgres/batch.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
-import type { EventStream, StreamEvent } from '../../shared/redis/event-stream.js';
-import { BATCH } from './batch.js';
-import type { Published } from './restored-rows.js';
-
-/** The events of the stream, in their order. */
-export async function publishedIn(stream: EventStream): Promise<Published[]> {
-  const published: Published[] = [];
-  for await (const events of stream.entries(BATCH))
-    for (const { seq, id, json } of events)
-      published.push({ seq, id, atMs: Date.parse((JSON.parse(json) as Data).time) });
-  return published;
-}
+import type { StreamEvent } from '../../shared/redis/event-stream.js';
 
 const EVENTS = new Batch({
   ...{ reservation: 'uuid', at: 'timestamptz', payment: 'text', campaign: 'uuid', id: 'text', provider: 'text' },

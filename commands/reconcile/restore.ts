@@ -4,6 +4,7 @@ import { normaliseCode } from '../../shared/domain/codes.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
+import { continueOutbox } from '../../shared/postgres/outbox-numbers.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { type Epoch, readEpoch } from '../../shared/redis/epoch.js';
@@ -12,13 +13,12 @@ import { parseInfo } from '../../shared/redis/redis-requirements.js';
 import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
 import { BATCH } from './batch.js';
 import { planDivisions, withTransfers, writeDivision } from './divided-campaigns.js';
-import { fillFromEvents, publishedIn } from './events.js';
+import { fillFromEvents } from './events.js';
 import type { Findings } from './findings.js';
 import type { DivisionPlan } from './plan-division.js';
 import { OutOfService, Superseded } from './refusals.js';
 import { type RepairDeps, ShardRepair } from './repair-shard.js';
 import { readRows } from './restored-buckets.js';
-import { RestoredRows } from './restored-rows.js';
 import { untilPersisted } from './until-persisted.js';
 
 export type RestoreOptions = {
@@ -132,10 +132,10 @@ class Together {
   /** Makes new events continue after the numbers of the stream. @returns how many events got a new number */
   async #continueEvents(): Promise<number> {
     const { stream } = this.deps;
-    const [lastSeq, published] = [await stream.lastSeq(), await publishedIn(stream)];
+    const [lastSeq, published] = [await stream.lastSeq(), await stream.published(BATCH)];
     return this.#locked(async (client, write) => {
       await write();
-      return new RestoredRows(client).continueOutbox(lastSeq, published);
+      return continueOutbox(client, lastSeq, published);
     });
   }
 

@@ -2,12 +2,12 @@ import { termColumns } from '../../shared/domain/terms.js';
 import { raiseTerms, versionOf } from '../../shared/image/carry-terms.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { endImports } from '../../shared/postgres/code-jobs.js';
+import { raiseSequence } from '../../shared/postgres/outbox-numbers.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { emptyProjection } from '../../shared/projection/projection.js';
 import { writeProjection } from '../../shared/projection/write-projection.js';
 import type { CampaignCopy } from '../../shared/sale/sale-copy.js';
 import type { Need } from './need.js';
-import { raiseSequence } from './restored-rows.js';
 
 const ACTOR = 'npm run reconcile';
 const ACTION = 'reconcile after restore';

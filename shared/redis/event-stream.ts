@@ -67,6 +67,15 @@ export class EventStream {
     }
   }
 
+  /** The numbers, ids and times of all events in the stream, oldest first. */
+  async published(batch: number): Promise<{ seq: number; id: string; atMs: number }[]> {
+    const published: { seq: number; id: string; atMs: number }[] = [];
+    for await (const events of this.entries(batch))
+      for (const { seq, id, json } of events)
+        published.push({ seq, id, atMs: Date.parse((JSON.parse(json) as { time: string }).time) });
+    return published;
+  }
+
   /**
    * Removes the events for which `matches` holds. A consumer that has not read them yet does not get them.
    * @returns how many were removed

@@ -33,6 +33,7 @@ function partsWith(limits: Partial<EventPublisherDeps['limits']> = {}): EventPub
     stream: new EventStream(sale.store.scripts, 1_000_000),
     endpoints,
     metrics: new Metrics(false),
+    log: store.log,
     source: '/tests',
     wake: async (id) => woken.push(id),
     limits: { publishBatch: 3, publishAfterMs: 10, waiting: 100, ...limits },

@@ -27,6 +27,7 @@ async function publish(): Promise<void> {
     endpoints: new WebhookEndpoints(store.database),
     wake: () => Promise.resolve(),
     metrics: new Metrics(false),
+    log: store.log,
     source: '/tests',
     limits: { publishBatch: 100 },
   });

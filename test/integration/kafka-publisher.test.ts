@@ -276,7 +276,7 @@ describe('the outbox', () => {
     await store.sql.query(`insert into outbox_cursors (destination, last_seq) select 'kafka', min(seq) from outbox`);
     const metrics = new Metrics(false);
     await sweepOutbox({
-      ...{ outbox, metrics, source: '/tests', limits: { publishBatch: 100 } },
+      ...{ outbox, metrics, log: store.log, source: '/tests', limits: { publishBatch: 100 } },
       stream: new EventStream(sale.store.scripts, 1_000),
       endpoints: Object.assign(Object.create(null), { list: () => Promise.resolve([]) }),
       kafka: cursors,

@@ -27,7 +27,8 @@ const outbox = new Outbox(database);
 /** Appends all events of Postgres to the stream. */
 const publish = () =>
   sweepOutbox({
-    ...{ outbox, stream, endpoints: new WebhookEndpoints(database), metrics: new Metrics(false), source: '/tests' },
+    ...{ outbox, stream, endpoints: new WebhookEndpoints(database), metrics: new Metrics(false), log: store.log },
+    source: '/tests',
     wake: async () => {},
     limits: { publishBatch: 100 },
   });

@@ -1,4 +1,5 @@
 import type { EventType, OutboxEvent } from '../../shared/contracts/events.js';
+import { continueOutbox, type Published } from '../../shared/postgres/outbox-numbers.js';
 import type { Database } from '../../shared/postgres/pool.js';
 
 type Row = {
@@ -19,6 +20,9 @@ export type EventRange = {
   campaigns?: readonly string[] | null;
 };
 
+const IS_AHEAD = `select from pg_sequence_last_value(pg_get_serial_sequence('outbox', 'seq')::regclass) as last
+  where coalesce(last, 0) < $1::bigint`;
+
 /** Table `outbox` and view `outbox_events`, for the stream and the webhooks. */
 export class Outbox {
   constructor(readonly database: Database) {}
@@ -27,6 +31,25 @@ export class Outbox {
   async lastSeq(): Promise<number> {
     const { rows } = await this.database.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from outbox');
     return Number(rows[0]?.seq ?? 0);
+  }
+
+  /** Whether this number was never given, so that Postgres was set back if the stream has it. */
+  async isAhead(seq: number): Promise<boolean> {
+    const { rows } = await this.database.query(IS_AHEAD, [seq]);
+    return rows.length > 0;
+  }
+
+  /**
+   * Makes new events continue after the numbers of the stream, unless another worker has done so.
+   * @returns how many events got a new number
+   */
+  continueAfter(seq: number, published: readonly Published[]): Promise<number> {
+    return this.database.transaction(async (client) => {
+      // Waits for the writers, because a number that they have taken is visible only after their commit.
+      await client.query('lock table outbox in share row exclusive mode');
+      const { rows } = await client.query(IS_AHEAD, [seq]);
+      return rows.length > 0 ? continueOutbox(client, seq, published) : 0;
+    });
   }
 
   /** Events after `after` and up to `upTo`, in order. */

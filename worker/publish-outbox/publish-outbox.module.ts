@@ -28,6 +28,7 @@ export function publishOutboxModule(core: Core): Events {
     outbox,
     endpoints: new WebhookEndpoints(database),
     metrics,
+    log,
     tracing,
     source: config.eventSource,
     limits: { ...LIMITS.webhooks, ...LIMITS.events },
@@ -50,7 +51,7 @@ export function publishOutboxModule(core: Core): Events {
   return {
     publisher,
     async deliver(endpointId) {
-      const hasMore = await deliverTo(endpointId, { ...deps, ...deliveries, log, clock });
+      const hasMore = await deliverTo(endpointId, { ...deps, ...deliveries, clock });
       if (hasMore) await queues.add('deliver', { endpointId });
     },
     prune: async () => {

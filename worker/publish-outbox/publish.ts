@@ -17,6 +17,7 @@ export type PublishDeps = {
   /** The position of Kafka; left out = there is no Kafka. */
   kafka?: Pick<OutboxCursors, 'find'>;
   metrics: Metrics;
+  log: Log;
   /** null = no spans are recorded */
   tracing?: Tracing | null;
   /** The `source` attribute of the CloudEvents. */
@@ -59,8 +60,10 @@ export async function wakeEndpoints({ endpoints, wake }: PublishDeps, upTo: numb
  */
 export async function publishToStream(deps: PublishDeps, upTo: number): Promise<number> {
   const { outbox, stream, limits } = deps;
+  const lastSeq = await stream.lastSeq();
+  if (lastSeq > upTo && (await outbox.isAhead(lastSeq))) upTo = await continueNumbers(deps, lastSeq);
   // A Redis that lost its data gets only as many events as the stream keeps.
-  let after = Math.max(await stream.lastSeq(), upTo - stream.length);
+  let after = Math.max(lastSeq, upTo - stream.length);
   while (after < upTo) {
     const events = await outbox.read({ after, upTo, types: null }, limits.publishBatch);
     const last = events.at(-1);
@@ -69,6 +72,16 @@ export async function publishToStream(deps: PublishDeps, upTo: number): Promise<
     after = last.seq;
   }
   return after;
+}
+
+/**
+ * Postgres was set back, and would give numbers again that the stream rejects (decision 8).
+ * @returns the sequence number of the last event of the outbox
+ */
+async function continueNumbers({ outbox, stream, log, limits }: PublishDeps, lastSeq: number): Promise<number> {
+  const renumbered = await outbox.continueAfter(lastSeq, await stream.published(limits.publishBatch));
+  log.warn({ lastSeq, renumbered }, 'Postgres was set back; new events continue after the numbers of the stream');
+  return outbox.lastSeq();
 }
 
 /**
