@@ -37,6 +37,7 @@ export class ArchiveRecall implements Recall {
   }
 
   async answer(product: ProductId, user: UserId, key: IdempotencyKey, pass: string): Promise<boolean> {
+    const [before] = await Promise.allSettled([this.#assertKnown(product, pass)]);
     const { reservations, tickets, answers } = await this.#people.ask({ product, user });
     const all = [
       ...reservations.map((row) => ({ ...row, madeMs: row.reservedMs })),
@@ -52,6 +53,7 @@ export class ArchiveRecall implements Recall {
       return true;
     }
     // A record never changes. Only that there is none has to be certain.
+    if (before.status === 'rejected') throw before.reason;
     await this.#assertKnown(product, pass);
     return false;
   }
@@ -59,6 +61,7 @@ export class ArchiveRecall implements Recall {
   async person(product: ProductId, user: UserId, pass: string): Promise<boolean> {
     await this.#assertKnown(product, pass);
     const { reservations, tickets } = await this.#people.ask({ product, user });
+    await this.#assertKnown(product, pass);
     // Only closed campaigns are archived.
     const derived = deriveUsers([{ user, reservations, tickets }], { closed: true });
     const [found] = derived.people;
@@ -72,10 +75,15 @@ export class ArchiveRecall implements Recall {
   async reservation(product: ProductId, reservation: string, pass: string): Promise<boolean> {
     await this.#assertKnown(product, pass);
     const user = await this.#users.ask(reservation);
-    return user !== null && this.person(product, user as UserId, pass);
+    if (user !== null) return this.person(product, user as UserId, pass);
+    await this.#assertKnown(product, pass);
+    return false;
   }
 
-  /** @throws EngineUnavailable when Postgres lacks records from before the pass */
+  /**
+   * Called before and after rows are read, because Postgres may be set back or repaired in between.
+   * @throws EngineUnavailable when Postgres lacks records from before the pass
+   */
   #assertKnown(product: ProductId, pass: string): Promise<void> {
     return assertCovered(product, pass, () => this.#committed.ask(product));
   }

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { isWhole, reportOf } from '../../commands/reconcile/report.js';
 import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
+import type { ArchivedPeople } from '../../shared/postgres/archived-people.js';
 import { newPseudonym } from '../../shared/postgres/erasures.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -75,6 +76,35 @@ test('a checkout of an archived campaign that Postgres has lost is not answered 
     expect(await archived.checkout('ann', early)).toMatchObject({ kind: 'replayed' });
     await expect(archived.checkout('ben', late)).rejects.toMatchObject(UNAVAILABLE);
   }
+});
+
+test('no call is decided by rows that were read while Postgres was set back for a moment', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const ann = await sellTo(campaign, 'ann');
+  const older = await takeBackup(store.sql);
+  await campaign.refund(ann);
+  const key = 'key-of-ben';
+  const made = await campaign.checkout('ben', { key });
+  const ben = 'reservationId' in made ? made.reservationId : '';
+  await campaign.confirm(ben);
+  await archive.closeAndArchive(campaign);
+  await sale.redis.del(keys.idempotency('ben' as UserId, key as IdempotencyKey));
+  const whole = await takeBackup(store.sql);
+  const { people } = archive;
+  const through = (reader: Partial<ArchivedPeople>) =>
+    campaign.through(archive.storeWith(Object.assign(Object.create(people), reader)));
+  const back = () => goBack(store.sql, older);
+  const usersOf: ArchivedPeople['usersOf'] = (ids) => back().then(() => people.usersOf(ids));
+  const read: ArchivedPeople['read'] = (asked) => back().then(() => people.read(asked));
+  await expect(through({ usersOf }).refund(ben)).rejects.toMatchObject(UNAVAILABLE);
+  await goBack(store.sql, whole);
+  await expect(through({ read }).refund(ann)).rejects.toMatchObject(UNAVAILABLE);
+  const readBefore: typeof read = async (asked) => {
+    const rows = await people.read(asked);
+    await goBack(store.sql, whole);
+    return rows;
+  };
+  await expect(through({ read: readBefore }).checkout('ben', { key })).rejects.toMatchObject(UNAVAILABLE);
 });
 
 test('a replica of Redis that lacks the mark of lost records decides no late call', async () => {
