@@ -18,6 +18,8 @@ export type FoundJournal = {
   position: string;
   /** Whether Postgres lacks entries that the journal no longer has. */
   hasGap: boolean;
+  /** When the first entry after the cursor was made. Before, everything was made that Postgres lost. null = no entry */
+  firstMs: number | null;
   /** Number of entries after the position, and of those that were passed to raise it. */
   size: number;
   passed: number;
@@ -45,6 +47,7 @@ export async function findJournal(
   const campaigns = new Map<number, FoundEntry>();
   const movedOut = new Map<string, FoundEntry>();
   let [first, last, size]: [string | null, string, number] = [null, cursor, 0];
+  let firstMs: number | null = null;
   for (let isEnd = false; !isEnd; ) {
     const read = await journal.read(last, BATCH);
     isEnd = read.length < BATCH;
@@ -52,6 +55,7 @@ export async function findJournal(
       const id = entry.journalId;
       if (first !== null && generationOf(id) !== generationOf(last)) begun.set(generationOf(id), last);
       first ??= id;
+      firstMs ??= Number(entry.fields.at) || null;
       const no = campaignNumberOf(entry);
       campaigns.set(no, { id, index: size });
       if (!(entry instanceof PackedPromise) && entry.fields.kind === 'moved_out')
@@ -60,7 +64,7 @@ export async function findJournal(
       size += 1;
     }
   }
-  const found = { cursor, lastId, size, passed: 0, campaigns, movedOut };
+  const found = { cursor, lastId, firstMs, size, passed: 0, campaigns, movedOut };
   if (first === null && compareJournalIds(lastId, cursor) < 0) {
     // A history that began after the cursor has no entry yet.
     if (entries > 0 || known.get(generation) !== cursor)

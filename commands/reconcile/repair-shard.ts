@@ -150,6 +150,14 @@ export class ShardRepair {
     return compareJournalIds(this.#cursor, position) > 0 ? this.#cursor : position;
   }
 
+  /**
+   * The time of changes of reservations whose own time is lost. It is not later than the entries that the journal still
+   * has: if Redis loses these, a recovery rejects what is older than the row.
+   */
+  get #lostMs(): number {
+    return Math.min(this.nowMs, this.found.firstMs ?? this.nowMs);
+  }
+
   /** The campaigns of this shard as they were at the position. */
   async campaigns(): Promise<CampaignCopy[]> {
     const read = await this.#copy.campaigns([...this.directory.values(), ...this.unnamed]);
@@ -323,7 +331,7 @@ export class ShardRepair {
       await this.lock(client);
       const page = await plan(client);
       if (this.dryRun || Object.values(page).every(({ length }) => length === 0)) return;
-      await this.#writer.write(client, part.copy, page, this.nowMs);
+      await this.#writer.write(client, part.copy, page, this.#lostMs);
       this.#changed.add(part.copy.no);
     });
   }

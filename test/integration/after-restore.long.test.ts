@@ -12,6 +12,8 @@ import { connectForSubscription } from '../../shared/redis/connections.js';
 import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
+import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';
 import { UserRecords } from '../../shared/sale/user-records.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
@@ -1014,4 +1016,28 @@ test('reconcile --after-restore keeps the key of a restock', async () => {
   await afterLossOfRedis(campaign);
   expect(await campaign.restock(3, once)).toMatchObject({ kind: 'restocked', total: 4 });
   expect(await campaign.stock()).toMatchObject({ total: 4 });
+});
+
+test('what the journal still has is applied if Redis is lost right after reconcile --after-restore', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 3, latePayment: 'reacquire' });
+  const [paid, ended] = [await campaign.take('ann'), await campaign.take('ben')];
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.confirm(paid);
+  await campaign.release(ended);
+  await store.persist();
+  await goBack(store.sql, backup);
+  const promises = new UnpersistedPromises(100);
+  const late = campaign.through(new SaleStore(sale.store.scripts, TEST_LIMITS, promises));
+  await late.refund(paid);
+  await late.confirm(ended);
+  await restorePostgres(parts, { dryRun: false, settleMs: 50 });
+  expect(await store.loseJournal(promises.after('0-0', Number.POSITIVE_INFINITY, 100))).toMatchObject({
+    applied: 2,
+    rejected: 0,
+  });
+  expect(await store.redemptions(campaign)).toMatchObject([
+    { redemption_id: paid, status: 'refunded' },
+    { redemption_id: ended, status: 'redeemed', reacquired: true },
+  ]);
 });
