@@ -22,7 +22,10 @@ const LOOK_EVERY_MS = 500;
 /** SHARDS of each live worker, which reports twice a second for each of its shards. */
 const WORKERS = `select distinct count(*)::int as shards from journal_processes where kind = 'worker'
   group by split_part(process_id, '/', 1) having max(seen_at) > clock_timestamp() - interval '10 seconds'`;
-/** Reports wait while the tables are restored: only a worker that is still silent after this does not run. */
+/**
+ * Reports wait while the tables are restored, and each shard of a worker has one of its own. So who has reported is
+ * known when nothing has changed for so long.
+ */
 const REPORTS_WITHIN_MS = 5_000;
 
 /** Why Redis is not filled: no worker runs, or the workers have another SHARDS than the restored database. */
@@ -85,15 +88,17 @@ export class RedisOfRestore {
     const { count } = shards.map;
     const opened = [];
     for (let index = 0; index < count; index += 1) opened.push(await shards.open(index));
-    const begun = performance.now();
+    let [since, seen] = [performance.now(), ''];
     for (let announced = false; ; announced = true) {
       const epochs = await Promise.all(opened.map(({ redis }) => readEpoch(redis).catch(() => null)));
       if (epochs.every((epoch) => epoch !== null)) return null;
       const { rows } = await this.database.query<{ shards: number }>(WORKERS);
-      const [first] = rows;
-      if (!first && performance.now() - begun > REPORTS_WITHIN_MS) return { workers: 'none' };
-      if (first && rows.every((one) => one.shards !== count))
-        return { workers: 'other', shards: count, theirs: first.shards };
+      const now = JSON.stringify(rows);
+      if (now !== seen) [since, seen] = [performance.now(), now];
+      if (performance.now() - since > REPORTS_WITHIN_MS && rows.every((one) => one.shards !== count)) {
+        const [first] = rows;
+        return first ? { workers: 'other', shards: count, theirs: first.shards } : { workers: 'none' };
+      }
       if (!announced) print('Waiting for a worker to fill Redis.');
       await sleep(LOOK_EVERY_MS);
     }
