@@ -1,4 +1,5 @@
 import type { PushConfig } from '../../shared/config/push.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { PushSubscriptions } from '../../shared/postgres/push-subscriptions.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
@@ -47,7 +48,7 @@ export function pushRoutes(deps: PushRoutesDeps): Route[] {
         throw call.refusal('not_waiting', 'The user of this ticket is not in the line.');
       const one = { reservation, user, endpoint, p256dh: keys.p256dh, auth: keys.auth, language };
       if (!(await subscriptions.save(one, campaignNo, limits.perPlace)))
-        throw call.refusal('campaign_not_found', 'The campaign of this ticket does not exist any more.');
+        throw new EngineUnavailable('postgres', 'it was set back and lacks a campaign that Redis has');
       log.info({ request_id: req.requestId, campaign: product, reservation }, 'push subscribed');
       call.reply(200, { subscribed: true }, rateLimit);
     }),

@@ -233,6 +233,23 @@ test('only a user in line subscribes, and only with fields that a browser makes'
   expect(await endpointsOf(product)).toEqual([]);
 });
 
+test('a campaign that Postgres has lost is not said to be gone', async () => {
+  const { product } = await heldByAnother();
+  const shopper = await waiting(product);
+  const browser = pushService.subscribe().toJSON();
+  const { client } = service.database;
+  await client.query("set session_replication_role = 'replica'");
+  await client.query('create temp table lost as table campaigns');
+  await client.query('delete from campaigns where product_id = $1', [product]);
+  const answer = await subscribe(shopper, browser);
+  await client.query(
+    `insert into campaigns overriding system value select * from lost where product_id = '${product}'`,
+  );
+  await client.query("set session_replication_role = 'origin'");
+  expect([answer.status, answer.body.code]).toEqual([503, 'temporarily_unavailable']);
+  expect((await subscribe(shopper, browser)).status).toBe(200);
+});
+
 test('outside of development, only push services that are named are accepted; without keys there is nothing', async () => {
   const { product } = await heldByAnother();
   const shopper = await waiting(product);
