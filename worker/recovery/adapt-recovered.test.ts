@@ -9,6 +9,7 @@ import { addHolds, decodeRecovered, KnownRows } from './known-rows.js';
 const NO = 7;
 const RESERVATION = '01a1fc6d-483b-7a4a-9e25-913b00000007';
 const OTHER = '01a1fc6d-483b-7a4a-9e25-913c00000007';
+const THIRD = '01a1fc6d-483b-7a4a-9e25-913d00000007';
 
 function nothingKnown(): KnownRows {
   const rows = new KnownRows();
@@ -239,6 +240,11 @@ describe('adaptEntries', () => {
   it('expires a recovered reservation that a later recovered entry has outlived', () => {
     const { kinds } = adapt([reserved(RESERVATION, 1_000, 2_000), reserved(OTHER, 2_500, 9_000)], nothingKnown());
     expect(kinds).toEqual(['reserved', 'expired', 'reserved']);
+  });
+
+  it('expires a reservation at the first entry after its deadline, also when earlier entries come before it', () => {
+    const entries = [reserved(OTHER, 1_500, 9_000), reserved(THIRD, 2_500, 9_000)];
+    expect(adapt(entries, known('reserved', 1_000, 2_000)).kinds).toEqual(['reserved', 'expired', 'reserved']);
   });
 
   it('keeps a place in line, and moves it to the end when its number was given to another user since', () => {

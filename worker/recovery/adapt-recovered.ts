@@ -55,6 +55,8 @@ export function adaptEntries(raws: readonly RawEntry[], decoded: readonly Recove
 /** Each method returns why an entry is rejected; null = it was added, or has been applied already. */
 class Adaptation {
   readonly entries: JournalEntry[] = [];
+  /** Campaign number → the time before which none of its deadlines passes, so that few entries look at all of them. */
+  readonly #noneDueBefore = new Map<number, number>();
 
   constructor(readonly known: KnownRows) {}
 
@@ -113,6 +115,7 @@ class Adaptation {
     for (const entry of entries) {
       this.entries.push(entry);
       this.known.follow(entry);
+      if ('dueMs' in entry && entry.dueMs > 0) this.#lowerDue(entry.no, entry.dueMs);
     }
     return null;
   }
@@ -223,12 +226,18 @@ class Adaptation {
    * units then. @param except this one stays
    */
   #expireOverdue(no: number, atMs: number, except = ''): void {
+    if (atMs < (this.#noneDueBefore.get(no) ?? 0)) return;
+    this.#noneDueBefore.set(no, Number.POSITIVE_INFINITY);
     for (const [reservation, row] of this.known.reservations) {
-      if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0 || reservation === except) continue;
+      if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0) continue;
       const dueMs = Math.max(row.dueMs, this.known.heldUntil.get(reservation) ?? 0);
-      if (dueMs > atMs) continue;
-      this.#add({ kind: 'expired', journalId: '0-0', no, atMs: dueMs, reservation, reason: 'deadline', trace: '' });
+      if (dueMs > atMs || reservation === except) this.#lowerDue(no, dueMs);
+      else this.#add({ kind: 'expired', journalId: '0-0', no, atMs: dueMs, reservation, reason: 'deadline', trace: '' });
     }
+  }
+
+  #lowerDue(no: number, dueMs: number): void {
+    this.#noneDueBefore.set(no, Math.min(dueMs, this.#noneDueBefore.get(no) ?? 0));
   }
 }
 

@@ -18,8 +18,11 @@ import { isOfReservation, reservedFrom } from './adapt-acknowledged.js';
 import { type Adapted, adaptEntries } from './adapt-recovered.js';
 import { decodedOrNull, decodeRecovered, type Recovered, readKnownRows } from './known-rows.js';
 
-/** Entries in one transaction. It takes some tens of milliseconds. */
-const CHUNK = 500;
+/**
+ * Entries in one transaction, which takes some hundred milliseconds. It reads all rows of its campaigns, because no index
+ * has their deadlines: 0.5 s for a million, so smaller chunks would take longer.
+ */
+const CHUNK = 4_000;
 /**
  * A refused chunk is halved down to this many entries, which are then applied one by one in one transaction. So few
  * refusals cost a few chunks, and many cost some milliseconds each.
