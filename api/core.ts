@@ -27,7 +27,7 @@ import { CampaignDirectory } from '../shared/sale/campaign-directory.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
 import { Sales } from '../shared/sale/sales.js';
 import { SetBackCheck } from '../shared/shards/set-back-check.js';
-import { connectShard, type Shard } from '../shared/shards/shard.js';
+import { awaitPromises, connectShard, type Shard } from '../shared/shards/shard.js';
 import { ShardMap } from '../shared/shards/shard-map.js';
 import { Shards } from '../shared/shards/shards.js';
 
@@ -136,6 +136,7 @@ export async function connect(config: Config, log: Log, life: Lifecycle): Promis
     });
     return { ...shard, sale: createSale({ config, metrics, recalls }, shard, memory) };
   });
+  awaitPromises({ life, log }, all, async () => true);
   metrics.observe(
     'redis_memory_used_ratio',
     'Share of maxmemory that Redis uses, of the fullest shard; 0 without maxmemory',

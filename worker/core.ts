@@ -19,6 +19,7 @@ import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { CampaignBuckets } from '../shared/postgres/campaign-buckets.js';
 import type { StoredCampaign } from '../shared/postgres/campaigns.js';
 import { Heartbeats } from '../shared/postgres/heartbeats.js';
+import { liveWorkers } from '../shared/postgres/live-workers.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import { JobQueues, type QueueServer } from '../shared/queues/queues.js';
@@ -27,7 +28,7 @@ import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
 import { Sales } from '../shared/sale/sales.js';
-import { connectShard, type Shard } from '../shared/shards/shard.js';
+import { awaitPromises, connectShard, type Shard } from '../shared/shards/shard.js';
 import { ShardMap } from '../shared/shards/shard-map.js';
 import { Shards } from '../shared/shards/shards.js';
 
@@ -133,6 +134,10 @@ export async function connect(
     const isHere = (campaign: StoredCampaign) => !map.isSetBack && map.isIn(campaign, index);
     const cursor = new JournalCursor(database, index, config.shards > 1);
     return { ...shard, ...createSaleStores(config, database, shard), cursor, has, isHere };
+  });
+  awaitPromises({ life, log }, all, async () => {
+    const workers = await liveWorkers(historyDatabase).catch(() => []);
+    return workers.some((other) => other !== name);
   });
   const shards = new Shards(all, map);
   const sales = new Sales(

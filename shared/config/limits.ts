@@ -649,6 +649,8 @@ export const LIMITS = {
   shutdown: {
     /** Between failing `/readyz` and closing, so that load balancers notice. */
     drainMs: 500,
+    /** How long a process waits until Postgres has what it acknowledged. A worker that hangs is replaced within 5 s. */
+    promisesMs: 6_000,
     /** A stop that takes longer ends by force. */
     stopMs: 12_000,
   },

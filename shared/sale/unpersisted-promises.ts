@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawEntry } from '../contracts/journal.js';
 import { JOURNAL_START, journalPlace } from '../redis/journal-ids.js';
 
@@ -108,6 +109,22 @@ export class UnpersistedPromises {
     }
     return low;
   }
+}
+
+const LOOK_EVERY_MS = 20;
+
+/**
+ * Waits until no promise is left, because Postgres has them or they were saved for a recovery.
+ * @returns how many are left after `limitMs`
+ */
+export async function untilPersisted(
+  all: readonly Pick<UnpersistedPromises, 'size'>[],
+  limitMs: number,
+): Promise<number> {
+  const left = () => all.reduce((sum, { size }) => sum + size, 0);
+  const until = performance.now() + limitMs;
+  while (left() > 0 && performance.now() < until) await sleep(LOOK_EVERY_MS);
+  return left();
 }
 
 function isLater(kept: Kept, generation: number, n: number): boolean {

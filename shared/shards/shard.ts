@@ -15,6 +15,7 @@ import { Journal } from '../redis/journal.js';
 import { RedisClock } from '../redis/redis-clock.js';
 import { redisProblems } from '../redis/redis-requirements.js';
 import { ScriptRunner } from '../redis/script-runner.js';
+import { untilPersisted } from '../sale/unpersisted-promises.js';
 import type { ShardMap } from './shard-map.js';
 
 /** The parts of one shard that every process has. */
@@ -101,6 +102,26 @@ export function connectShard(deps: ShardDeps): Shard {
     journal: new Journal(commands),
     scripts,
   };
+}
+
+/**
+ * Makes a process wait, when it stops, until Postgres has what it acknowledged: no other process has it if Redis loses
+ * its data meanwhile.
+ * @param isWritten whether another process writes it to Postgres
+ */
+export function awaitPromises(
+  { life, log }: Pick<ShardDeps, 'life' | 'log'>,
+  shards: readonly Pick<Shard, 'promises'>[],
+  isWritten: () => Promise<boolean>,
+): void {
+  life.add('promises that Postgres lacks', {
+    async stop() {
+      if (!(await isWritten())) return;
+      const promises = shards.map((shard) => shard.promises);
+      const left = await untilPersisted(promises, LIMITS.shutdown.promisesMs);
+      if (left > 0) log.warn({ promises: left }, 'stopping before Postgres has all promises; Redis has them');
+    },
+  });
 }
 
 function openConnections({ config, index, log, onRedisError }: ShardDeps): RedisConnections {

@@ -54,6 +54,30 @@ test('an API that is stopped in order drops nobody in flight', async () => {
   await stage.expectNothingLost(crowd, product);
 });
 
+test('an API that is stopped in order keeps its promises until Postgres has them', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const [stopping, frozen, url] = [stage.apis.at(-1)!, stage.workers.at(-1)!, stage.url];
+  await until('the campaign is persisted', async () => (await stage.connectToRedis().xlen('db1:journal')) === 0);
+  process.kill(frozen.pid, 'SIGSTOP');
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await until('the sale runs', () => crowd.completed.length >= 50);
+  await crowd.finish();
+  const stopped = stopping.stop();
+  await until('it has closed', () =>
+    fetch(url).then(
+      () => false,
+      () => true,
+    ),
+  );
+  await stage.connectToRedis().flushall();
+  process.kill(frozen.pid, 'SIGCONT');
+  await stopped;
+  expect(stopping.child.exitCode).toBe(0);
+  await stage.startApi();
+  await stage.expectNothingLost(crowd, product);
+});
+
 test('a worker that is stopped in order finishes its batch and ends', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const crowd = stage.crowd(product);

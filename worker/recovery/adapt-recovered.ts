@@ -232,7 +232,8 @@ class Adaptation {
       if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0) continue;
       const dueMs = Math.max(row.dueMs, this.known.heldUntil.get(reservation) ?? 0);
       if (dueMs > atMs || reservation === except) this.#lowerDue(no, dueMs);
-      else this.#add({ kind: 'expired', journalId: '0-0', no, atMs: dueMs, reservation, reason: 'deadline', trace: '' });
+      else
+        this.#add({ kind: 'expired', journalId: '0-0', no, atMs: dueMs, reservation, reason: 'deadline', trace: '' });
     }
   }
 

@@ -19,8 +19,8 @@ import { type Adapted, adaptEntries } from './adapt-recovered.js';
 import { decodedOrNull, decodeRecovered, type Recovered, readKnownRows } from './known-rows.js';
 
 /**
- * Entries in one transaction, which takes some hundred milliseconds. It reads all rows of its campaigns, because no index
- * has their deadlines: 0.5 s for a million, so smaller chunks would take longer.
+ * Entries in one transaction, which takes some hundred milliseconds. It reads all rows of its campaigns, because no
+ * index has their deadlines: 0.5 s for a million, so smaller chunks would take longer.
  */
 const CHUNK = 4_000;
 /**
