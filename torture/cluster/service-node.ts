@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +22,9 @@ export type ServiceNodeOptions = {
   /** Where an API listens; null for a worker. */
   port: number | null;
 };
+
+/** What a process logs when it ends before Postgres has its promises. */
+const LEFT_PROMISES = /stopping before Postgres has all promises|the stop took too long and was cut off/;
 
 /** One API or worker process that is killed, frozen and started again, and what a supervisor does for it. */
 export class ServiceNode {
@@ -73,9 +77,15 @@ export class ServiceNode {
     await this.#end('kill', (running) => running.kill('SIGKILL'));
   }
 
-  /** SIGTERM, and waits until the process is gone. */
+  /** SIGTERM, and waits until the process is gone. One that waited for Postgres in vain takes promises with it. */
   async stop(): Promise<void> {
+    const { process } = this;
+    const { logPath } = this.options;
+    const { size } = await stat(logPath);
     await this.#end('stop', (running) => void running.stop(STOP_LIMIT_MS));
+    const logged = (await readFile(logPath)).subarray(size).toString();
+    const note = LEFT_PROMISES.exec(logged)?.[0];
+    if (note) this.history.event({ what: 'down', process, how: 'exit', note });
   }
 
   freeze(): void {
