@@ -210,6 +210,8 @@ export function rowView(row: FoundRedemption, fresh: FreshReservation | null): R
   const status = fresh ? statusOfRecord(fresh.state) : row.status;
   const { released_qty: released, refunded_qty: refunded, burned_qty: burned } = row;
   const reduced = fresh ? fresh.reduced : released + refunded > 0 ? { released, refunded, burned } : undefined;
+  const isWritten =
+    fresh === null || (fresh.qty === row.qty && (status !== 'reserved' || isSameTime(fresh.dueMs, row.pay_before)));
   return {
     redemption_id: row.redemption_id,
     product_id: row.product_id,
@@ -221,7 +223,7 @@ export function rowView(row: FoundRedemption, fresh: FreshReservation | null): R
     burned: row.burned || fresh?.state === 'burned',
     waited: row.line_no !== null,
     reserved_at: row.reserved_at.toISOString(),
-    pay_before: row.pay_before?.toISOString() ?? null,
+    pay_before: timeOf(fresh?.dueMs ?? 0) ?? row.pay_before?.toISOString() ?? null,
     redeemed_at: row.redeemed_at?.toISOString() ?? null,
     released_at: row.released_at?.toISOString() ?? null,
     refunded_at: row.refunded_at?.toISOString() ?? null,
@@ -231,9 +233,12 @@ export function rowView(row: FoundRedemption, fresh: FreshReservation | null): R
     ...(row.metadata ? { metadata: row.metadata } : {}),
     ...reducedView(reduced),
     ...(row.reduced_at ? { reduced_at: row.reduced_at.toISOString() } : {}),
-    written: status === row.status && (fresh === null || fresh.qty === row.qty),
+    written: status === row.status && isWritten,
   };
 }
+
+const timeOf = (ms: number): string | null => (ms > 0 ? new Date(ms).toISOString() : null);
+const isSameTime = (ms: number, time: Date | null): boolean => ms === (time?.getTime() ?? 0);
 
 /** A reservation that only Redis has. */
 export function freshView(fresh: FreshReservation, names: ReadonlyMap<string, string>): RedemptionData {
@@ -248,7 +253,7 @@ export function freshView(fresh: FreshReservation, names: ReadonlyMap<string, st
     burned: fresh.state === 'burned',
     waited: fresh.lineNo > 0,
     reserved_at: new Date(madeAtMs(fresh.id)).toISOString(),
-    pay_before: fresh.dueMs > 0 ? new Date(fresh.dueMs).toISOString() : null,
+    pay_before: timeOf(fresh.dueMs),
     redeemed_at: null,
     released_at: null,
     refunded_at: null,

@@ -59,7 +59,8 @@ export function* compareReservations(
 function differenceOf(record: Reservation | null, row: Reservation | null): Omit<Difference, 'reservation'> | null {
   const [redis, postgres] = [record && textOf(record), row && textOf(row)];
   const states = { redis, postgres };
-  if (redis === postgres) return record && row ? (usersDiffer(record, row) ?? unitsDiffer(record, row)) : null;
+  if (redis === postgres)
+    return record && row ? (usersDiffer(record, row) ?? unitsDiffer(record, row) ?? detailsDiffer(record, row)) : null;
   if (record && !row) {
     if (record.state === 'voided') return null;
     return { side: 'redis', why: 'promised in Redis without a row in Postgres', ...states };
@@ -94,6 +95,24 @@ function unitsDiffer(record: Reservation, row: Reservation): Omit<Difference, 'r
   const [redis, postgres] = [givenBack(record), givenBack(row)];
   if (redis === postgres) return null;
   return { side: 'postgres', why: 'units of the reservation were given back in different ways', redis, postgres };
+}
+
+/** Only the deadline of units that are held matters. */
+function detailsDiffer(record: Reservation, row: Reservation): Omit<Difference, 'reservation'> | null {
+  const differ = (what: string, redis: number | string | null, postgres: number | string | null) => {
+    const text = (value: number | string | null) => (value === null ? null : String(value));
+    return {
+      side: 'postgres' as const,
+      why: `Redis and Postgres have different ${what}`,
+      redis: text(redis),
+      postgres: text(postgres),
+    };
+  };
+  if (record.state === 'voided') return null;
+  if (record.order !== row.order) return differ('orders', record.order, row.order);
+  if (record.code !== row.code) return differ('codes', record.code, row.code);
+  const isHeld = record.state === 'reserved' && record.dueMs !== null;
+  return isHeld && record.dueMs !== row.dueMs ? differ('deadlines', record.dueMs, row.dueMs) : null;
 }
 
 const givenBack = ({ released, refunded, burned }: Reservation): string =>

@@ -8,7 +8,14 @@ export type ReservationState = Exclude<RecordState, 'reacquired'>;
 /** Units of a reservation: those that it has, and those that were given back in parts. */
 export type Units = { qty: number; released: number; refunded: number; burned: number };
 
-export type Reservation = Units & { state: ReservationState; user: string };
+/** `code`: number of the coupon code; null = none. `dueMs`: deadline; 0 = nothing to pay, null = not known. */
+export type Reservation = Units & {
+  state: ReservationState;
+  user: string;
+  order: string;
+  code: number | null;
+  dueMs: number | null;
+};
 
 /** A place in line. `reservation`: null = not known. `qty`: undefined = not known. */
 export type Place = { lineNo: number; reservation: string | null; qty?: number };
@@ -19,8 +26,9 @@ export type Head = Omit<Stock, 'free'>;
 /** Units of reservations by the counter that counts them. */
 export type Counted = Pick<Head, 'held' | 'redeemed' | 'burned'>;
 
-export function factOf({ state, user, qty, reduced = unreduced }: ReservationRecord): Reservation {
-  return { state: state === 'reacquired' ? 'redeemed' : state, user, qty, ...reduced };
+export function factOf(record: ReservationRecord): Reservation {
+  const { state, user, qty, orderId: order, code, dueMs, reduced = unreduced } = record;
+  return { state: state === 'reacquired' ? 'redeemed' : state, user, order, code, dueMs, qty, ...reduced };
 }
 
 /** The units that a reservation takes. A voided one has burned none. */

@@ -1,10 +1,9 @@
 import type { CampaignStatus } from '../domain/campaign.js';
-import type { RedemptionStatus } from '../domain/reservation.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
 import { JournalHistories } from '../postgres/journal-histories.js';
 import { pagesOf } from '../postgres/pages.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
-import type { Head, Place, Reservation, ReservationState, Units } from './facts.js';
+import type { Head, Place, Reservation, ReservationState } from './facts.js';
 
 /** Facts as Postgres has them at the cursor: each is read in one statement with it. */
 export type InPostgres<Facts> = { facts: Facts; cursor: string };
@@ -33,10 +32,11 @@ export class PostgresReader {
   }
 
   async reservations(ids: readonly string[]): Promise<InPostgres<ReadonlyMap<string, Reservation>>> {
-    type Row = Units & { id: string; state: RedemptionStatus | 'burned'; user: string };
+    type Row = Reservation & { id: string };
     const { cursor, rows } = await this.#withCursor<Row>(
       `select r.redemption_id as id, ${STATE} as state, r.user_id as "user", r.qty, r.released_qty as released,
-         r.refunded_qty as refunded, r.burned_qty as burned
+         r.refunded_qty as refunded, r.burned_qty as burned, r.order_id as "order", r.code_no as code,
+         coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
        from redemptions r where r.campaign_id = $2 and r.redemption_id = any($3::uuid[])`,
       [ids],
     );

@@ -103,7 +103,8 @@ export function rewindReservation(
   // A refused reservation is voided in Postgres before the entry of Redis that voids it.
   const isKnown = row && (possible.includes(row.state) || (change?.void !== undefined && row.state === 'voided'));
   const found = possible.length > 0 && isKnown ? row.state : possible[0];
-  return found === undefined ? null : { ...record, ...units, state: found };
+  if (found === undefined) return null;
+  return { ...record, ...units, state: found, dueMs: first('due', id) ? null : record.dueMs };
 }
 
 /** Does the same for a user's place. Of places that ended with their line, only Postgres has what they were. */

@@ -47,51 +47,49 @@ export function stockOf(values: readonly (string | null)[]): Stock | null {
   };
 }
 
-/** Reads a sale in Redis without a script. Every method throws EngineUnavailable when Redis cannot be used. */
+/**
+ * Reads a sale in Redis without a script. Every method throws EngineUnavailable when Redis cannot be used, and while it
+ * is empty and not filled.
+ */
 export class SaleReader {
   constructor(readonly scripts: ScriptRunner) {}
 
   /** Returns whether a key has an idempotency record, so that a request with it is a repetition. */
   async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
-    return (await this.#read(() => this.scripts.redis.exists(keys.idempotency(user, key)))) > 0;
+    return (await this.#read((redis) => redis.exists(keys.idempotency(user, key)))) > 0;
   }
 
   /** Number of reservations for which a user's allowance is taken in this shard. */
   async slotsOf(product: ProductId, user: UserId): Promise<number> {
-    const text = await this.#read(() => this.scripts.redis.hget(keys.people(product), user));
+    const text = await this.#read((redis) => redis.hget(keys.people(product), user));
     return text === null ? 0 : parseRecord(PERSON, text).slots.length;
   }
 
   /** Whether a user has a place in the line of this shard. */
   async waits(product: ProductId, user: UserId): Promise<boolean> {
-    return (await this.#read(() => this.scripts.redis.zscore(keys.line(product), user))) !== null;
+    return (await this.#read((redis) => redis.zscore(keys.line(product), user))) !== null;
   }
 
   /** Returns null when Redis has the records of the campaign, or lacks the campaign. */
   async archived(product: ProductId): Promise<Archived | null> {
-    const [pass, promised] = await this.#read(() =>
-      this.scripts.redis.hmget(keys.campaign(product), 'archived', 'promised'),
-    );
+    const [pass, promised] = await this.#read((redis) => redis.hmget(keys.campaign(product), 'archived', 'promised'));
     return pass ? { pass, promised: Number(promised) } : null;
   }
 
   /** Whether this shard has a campaign, or a bucket of it. */
   async has(product: ProductId): Promise<boolean> {
-    return (await this.#read(() => this.scripts.redis.exists(keys.campaign(product)))) > 0;
+    return (await this.#read((redis) => redis.exists(keys.campaign(product)))) > 0;
   }
 
   /** Reads all counters at once; null when Redis lacks the campaign. */
   async stock(product: ProductId): Promise<Stock | null> {
-    const values = await this.#read(() => this.scripts.redis.hmget(keys.campaign(product), ...STOCK_FIELDS));
+    const values = await this.#read((redis) => redis.hmget(keys.campaign(product), ...STOCK_FIELDS));
     return stockOf(values) ?? this.#missing(product);
   }
 
-  /**
-   * Reads what anyone may know of a campaign; null when Redis lacks the campaign.
-   * @throws EngineUnavailable as `directory` does
-   */
+  /** Reads what anyone may know of a campaign; null when Redis lacks the campaign. */
   async publicState(product: ProductId): Promise<PublicState | null> {
-    const [status, startsAt, terms, total, free, held] = await this.#readFilled((redis) =>
+    const [status, startsAt, terms, total, free, held] = await this.#read((redis) =>
       redis.hmget(keys.campaign(product), 'status', 'starts_at', 'terms', 'total', 'free', 'held'),
     );
     if (!status) return this.#missing(product);
@@ -110,7 +108,7 @@ export class SaleReader {
 
   /** How far the line of a campaign, or of a bucket, has come; null = Redis lacks the campaign. */
   async lineProgress(product: ProductId): Promise<LineProgress | null> {
-    const [status, waiting, pace, terms] = await this.#readFilled((redis) =>
+    const [status, waiting, pace, terms] = await this.#read((redis) =>
       redis.hmget(keys.campaign(product), 'status', 'waiting', 'pace', 'terms'),
     );
     if (!status) return this.#missing(product);
@@ -127,9 +125,7 @@ export class SaleReader {
   async *reservations(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, ReservationRecord>> {
     let cursor = '0';
     do {
-      const [next, flat] = await this.#read(() =>
-        this.scripts.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch),
-      );
+      const [next, flat] = await this.#read((redis) => redis.hscan(keys.reservations(product), cursor, 'COUNT', batch));
       cursor = next;
       const found = new Map<string, ReservationRecord>();
       for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
@@ -140,7 +136,7 @@ export class SaleReader {
   /** @throws EngineUnavailable also while the campaign may be in another shard */
   async reservationsById(product: ProductId, ids: readonly string[]): Promise<ReadonlyMap<string, ReservationRecord>> {
     if (ids.length === 0) return new Map();
-    const texts = await this.#read(() => this.scripts.redis.hmget(keys.reservations(product), ...ids));
+    const texts = await this.#read((redis) => redis.hmget(keys.reservations(product), ...ids));
     const found = new Map<string, ReservationRecord>();
     for (const [i, id] of ids.entries()) {
       const text = texts[i];
@@ -162,27 +158,22 @@ export class SaleReader {
   /**
    * Returns the reservations and places of a user that claim an order in this shard, each with its stacking
    * (lua/includes/orders.lua), also of those that have ended. Redis has them for `orderMemoryMs` after the last one.
-   * @throws EngineUnavailable as `directory` does
+   * @throws EngineUnavailable
    */
   async claimsOn(user: UserId, order: OrderId): Promise<ReadonlyMap<string, string>> {
-    const claims = (await this.#readFilled((redis) => redis.get(keys.order(user, order)))) ?? '';
+    const claims = (await this.#read((redis) => redis.get(keys.order(user, order)))) ?? '';
     return new Map(claims === '' ? [] : claims.split(',').map((claim) => claim.split('=') as [string, string]));
   }
 
-  /**
-   * Returns campaign number → product, for every campaign in Redis.
-   * @throws EngineUnavailable also while Redis is empty and not filled: an empty directory would be wrong
-   */
+  /** Returns campaign number → product, for every campaign in Redis. */
   async directory(): Promise<ReadonlyMap<number, ProductId>> {
-    const entries = await this.#readFilled((redis) => redis.hgetall(keys.directory));
+    const entries = await this.#read((redis) => redis.hgetall(keys.directory));
     return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
   }
 
-  /**
-   * Returns the product of a campaign number; null when there is none. @throws EngineUnavailable as `directory` does
-   */
+  /** Returns the product of a campaign number; null when there is none. */
   async productOf(no: CampaignNo): Promise<ProductId | null> {
-    return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
+    return (await this.#read((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
   }
 
   /** @throws EngineUnavailable while the campaign may be in another shard */
@@ -191,19 +182,17 @@ export class SaleReader {
     return null;
   }
 
-  async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
+  /** A Redis that was emptied a moment ago lacks everything, so nothing it lacks is an answer before it is filled. */
+  async #read<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
     const { redis, gate } = this.scripts;
-    // In this order: when the epoch exists, the directory is complete.
-    const [epoch, value] = await this.#read(() => Promise.all([redis.get(keys.epoch), read(redis)]));
+    // In this order: when the epoch exists, Redis is complete.
+    const both = () => Promise.all([redis.get(keys.epoch), read(redis)]);
+    const [epoch, value] = await throughGate(this.scripts, both);
     if (gate && epoch === null) {
       gate.distrust('it has no epoch');
       gate.assertOpen();
     }
     return value;
-  }
-
-  #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    return throughGate(this.scripts, read);
   }
 }
 

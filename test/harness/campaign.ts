@@ -48,6 +48,9 @@ export type CheckoutOptions = {
 
 /** One campaign in Redis and what people do with it. */
 export class TestCampaign {
+  /** Reservations whose deadline a test has moved in Redis alone. */
+  readonly moved = new Set<string>();
+
   constructor(
     readonly sale: Sale,
     readonly terms: Campaign,
@@ -245,6 +248,7 @@ export class TestCampaign {
 
   /** Moves a reservation's deadline, as if it had been made at another time. */
   async setDeadline(id: string, dueMs: number): Promise<void> {
+    this.moved.add(id);
     await setDeadline(this.sale.redis, this.product, id, dueMs);
   }
 

@@ -27,7 +27,7 @@ await sql.query(
 const no = (await sql.query('select no from campaigns')).rows[0].no as CampaignNo;
 
 /** A reservation that Redis has. `finder` calls `beforeRead` with the number of the read, from 1, before each one. */
-function decided(beforeRead: (read: number, write: () => Promise<void>) => Promise<void>, slots = 1) {
+function decided(beforeRead: (read: number, write: () => Promise<void>) => Promise<void>, slots = 1, dueMs = 0) {
   const prefix = newReservationPrefix();
   const id = reservationIdOf(prefix, no);
   const user = `user-${prefix}`;
@@ -50,7 +50,7 @@ function decided(beforeRead: (read: number, write: () => Promise<void>) => Promi
     state: 'reserved',
     qty: 1,
     slot: 1,
-    dueMs: 0,
+    dueMs,
     lineNo: 0,
     orderId: '',
     code: null,
@@ -87,6 +87,16 @@ test.each([
     const { rows, complete } = await one.finder.find({ ...query(one), limit: 5 });
     expect([at, complete, rows.map(({ redemption_id }) => redemption_id)]).toEqual([at, true, [one.id]]);
   }
+});
+
+test('a deadline that was extended and not written yet is that of Redis', async () => {
+  const later = '2030-01-01T00:10:00.000Z';
+  const one = decided((read, write) => (read === 1 ? write() : Promise.resolve()), 1, Date.parse(later));
+  const found = await one.finder.find({ reservation_id: one.id, limit: 5 });
+  expect(found.rows).toMatchObject([{ status: 'reserved', pay_before: later, written: false }]);
+  await sql.query('update redemptions set pay_before = $2 where redemption_id = $1', [one.id, later]);
+  const written = await one.finder.find({ reservation_id: one.id, limit: 5 });
+  expect(written.rows).toMatchObject([{ pay_before: later, written: true }]);
 });
 
 test('a search by user is not complete while Redis counts more reservations than are known', async () => {

@@ -260,6 +260,6 @@ function reductionsBefore(
 
 /** Whether the row has what the entry changes, or something later that includes it. */
 function hasHappened(entry: Recorded, row: KnownReservation): boolean {
-  if (entry.kind === 'extended') return row.status !== 'reserved' || row.dueMs >= entry.dueMs;
+  if (entry.kind === 'extended') return row.status !== 'reserved' || (row.extended && row.dueMs >= entry.dueMs);
   return entry.kind === 'reduced' ? row.qty <= entry.qty : row.status === entry.kind;
 }
