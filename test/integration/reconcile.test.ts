@@ -263,6 +263,25 @@ test('another user of a reservation and other units of a place are differences, 
   expect((await ledger(service.env, product)).verdict).toMatchObject({ drift: 2 });
 });
 
+test('another order or code of a reservation, and another deadline of held units, are differences', async () => {
+  const product = await operator.openCampaign({ total_limit: 4, hold_seconds: 600, require_attestation: false });
+  const shoppers = Array.from({ length: 4 }, () => new Shopper(service.url, product));
+  const ids: string[] = [];
+  for (const shopper of shoppers) ids.push(String((await shopper.checkout()).data.reservation_id));
+  await payments.confirm(String(ids[3]));
+  await settled();
+  const changes = ["order_id = 'another-order'", 'code_no = 7', "pay_before = pay_before + interval '1 ms'"];
+  for (const [i, change] of [...changes, changes[2]].entries())
+    await postgres.query(`update redemptions set ${change} where redemption_id = $1`, [ids[i]]);
+  const { verdict } = await ledger(service.env, product);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 3 });
+  expect(verdict.differences).toMatchObject([
+    { reservation: ids[0], why: 'Redis and Postgres have different orders', postgres: 'another-order' },
+    { reservation: ids[1], why: 'Redis and Postgres have different codes', redis: null, postgres: '7' },
+    { reservation: ids[2], why: 'Redis and Postgres have different deadlines' },
+  ]);
+});
+
 test('places in line, statuses and totals are compared, and nothing that Postgres lacks is lost by a repair', async () => {
   const product = await operator.openCampaign({
     total_limit: 1,
