@@ -205,7 +205,7 @@ describe('QueueUpkeep', () => {
     await laterBy(HOUR_MS, async () => {
       await queues.add('codes', { jobId: 'one' });
       await until('it waits for its second try', async () => (await stateOf('codes')).delayed === 1);
-      // Whatever it does now, it is delayed again when this worker has gone.
+      // A job that it takes meanwhile is delayed again before this worker has ended.
       await ahead.close();
     });
     let tries = 0;
